@@ -29,11 +29,12 @@ TASKS["default"]["OPTIONS"] = {
 for logger in ("django.tasks", "django_tasks"):
     LOGGING["loggers"][logger] = {"level": "CRITICAL", "propagate": False}
 """
+HEARTBEAT = 0.5
 WORKER = {"processes": 1, "threads": 3, "polling_interval": 0.02}
 QUEUE = {
     "dispatchers": [{"polling_interval": 0.05}],
     "task_modules": ["tests.faultapp.tasks", "tests.faults.app.tasks"],
-    "process_heartbeat_interval": 0.5,
+    "process_heartbeat_interval": HEARTBEAT,
 }
 #: The others that a job must not harm.
 OTHERS = 3
@@ -92,6 +93,8 @@ class Bench:
                 self.project.wait_started(faulty)
             with self._storage.locked(lock.statement(faulty)):
                 self._go.touch()
+                if lock.is_of_worker:
+                    time.sleep(2 * HEARTBEAT)
                 others = self._enqueue("work", [], lock.delay, OTHERS)
                 self._thaw(idle)
                 began = time.monotonic() + (lock.delay or 0.0)

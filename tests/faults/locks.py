@@ -16,6 +16,8 @@ class Lock(NamedTuple):
     delay: float | None = None
     #: Whether the job runs already when the rows are locked; else nobody has claimed it yet.
     is_running: bool = False
+    #: Whether they are those of processes, and stay locked until heartbeats have become due.
+    is_of_worker: bool = False
 
     def statement(self, job: int) -> str:
         where = f" WHERE {self.column} = {job}" if self.column else ""
@@ -34,7 +36,8 @@ LOCKS = [
     Lock("its unique key", "unique_work", "unique_keys", is_running=True),
     Lock("its batch", "batched_work", "batches", is_running=True),
     Lock("its membership", "batched_work", "batch_members", is_running=True),
-    Lock("its worker", "work", "processes", is_running=True),
+    Lock("its worker", "work", "processes", is_running=True, is_of_worker=True),
+    Lock("its rate", "rated_work", "rates"),
     Lock("statistics", "work", "statistics", is_running=True),
     Lock("schedules", "work", "recurring_tasks", is_running=True),
 ]

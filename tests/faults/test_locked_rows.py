@@ -9,7 +9,6 @@ from .sweep import sweep
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
 @pytest.mark.parametrize("database", EACH_SERVER)
 def test_a_lock_holds_up_one_job_at_the_most(database: str) -> None:
     report = sweep(database, "threads", places=())

@@ -33,6 +33,7 @@ from steady_queue_core.errors import Preempted
 from steady_queue_core.models import Job, Queue, process
 from steady_queue_core.models.operations.clear import RetainedJobs
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
+from steady_queue_core.models.process import Beat
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.pruning import Pruner
@@ -416,8 +417,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(number=choice)
     def beat(self, number: int) -> None:
         process_id = self._process(number)
-        alive = process.beat(self.using, self.identities[process_id])
-        assert alive is (process_id in self.ledger.heard)
+        beat = process.beat(self.using, self.identities[process_id])
+        assert (beat is Beat.RECORDED) is (process_id in self.ledger.heard)
         if process_id in self.ledger.heard:
             self.ledger.heard[process_id] = self.ledger.now
 

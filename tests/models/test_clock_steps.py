@@ -13,6 +13,7 @@ from steady_queue_core.dialects.conformance.base import limited_job
 from steady_queue_core.models import ClaimedExecution, Permit, Process
 from steady_queue_core.models import process as processes
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
+from steady_queue_core.models.process import Beat
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.steady_clock import SteadyClock
 from steady_queue_core.processes.supervisor.maintenance import Maintenance
@@ -49,7 +50,7 @@ class Supervised(Jobs):
         self.pruning.read_clock()
 
     def beat(self, process: ProcessIdentity | None = None) -> bool:
-        return processes.beat(self.using, process or self.worker)
+        return processes.beat(self.using, process or self.worker) is Beat.RECORDED
 
     def pass_time(self, minutes: int) -> None:
         """Let so many minutes pass, each with a heartbeat of the living and a round of pruning."""

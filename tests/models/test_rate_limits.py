@@ -36,6 +36,7 @@ from steady_queue_core.processes.worker.lane import Lanes, follows_in_chain
 from steady_queue_core.processes.worker.rated_starts import RatedStarts
 from steady_queue_core.rates.gate import Answer, Ask, Gate
 from steady_queue_core.tasks.metadata import JobMetadata
+from steady_queue_core.tasks.notes import AttemptNotes
 from steady_queue_core.testing import run_enqueued_tasks
 from steady_queue_core.timezones import to_microseconds
 
@@ -73,6 +74,12 @@ def work_alone(number: int = 0) -> None:
 @task(unique=Unique(key="one", until="started"))
 def work_once(number: int = 0) -> None:
     RAN.append(number)
+
+
+@limits_rate(to=1, per=HOUR, burst=2)
+@task(takes_context=True)
+async def acheck(context: Any) -> None:
+    RAN.append(context.checkpointed or 0)
 
 
 @task
@@ -224,6 +231,26 @@ def test_a_job_that_waits_too_long_after_its_permission_asks_again(using: str) -
     assert worker.starts.may_start(other)
 
 
+def run_in_lanes(worker: Worker, claims: Sequence[ClaimedJob]) -> list[RunResult]:
+    """Run jobs that were permitted to start; return their results."""
+    journal = SimpleNamespace(start=lambda *_: None, end=lambda _: None)
+    context: Any = SimpleNamespace(journal=journal, waiter=SimpleNamespace(sleeping=False))
+    executor = worker.driver.executor
+    settings = Configuration.Worker(threads=1, coroutines=1)
+    lanes = Lanes(context, settings, executor, rated_starts=worker.starts)
+    lanes.registration = cast(Any, SimpleNamespace(holds_lease=True))
+    done: list[RunResult] = []
+    try:
+        lanes.submit([(claim, executor.task_of(claim)) for claim in claims])
+        deadline = time.monotonic() + 10
+        while len(done) < len(claims) and time.monotonic() < deadline:
+            done += lanes.collect(len(claims))
+            time.sleep(0.01)
+    finally:
+        lanes.close()
+    return done
+
+
 @on_every_database
 def test_a_lane_gives_back_a_job_that_is_too_late(using: str) -> None:
     worker = Worker(using)
@@ -231,24 +258,32 @@ def test_a_lane_gives_back_a_job_that_is_too_late(using: str) -> None:
         work.enqueue(number)
     late, in_time = worker.turn()
     worker.let_pass(late)
-    journal = SimpleNamespace(start=lambda *_: None, end=lambda _: None)
-    context: Any = SimpleNamespace(journal=journal, waiter=SimpleNamespace(sleeping=False))
-    driver = worker.driver
-    lanes = Lanes(
-        context, Configuration.Worker(threads=1), driver.executor, rated_starts=worker.starts
-    )
-    lanes.registration = cast(Any, SimpleNamespace(holds_lease=True))
-    try:
-        lanes.submit([(claim, driver.executor.task_of(claim)) for claim in (late, in_time)])
-        done: list[RunResult] = []
-        deadline = time.monotonic() + 10
-        while len(done) < 2 and time.monotonic() < deadline:
-            done += lanes.collect(2)
-            time.sleep(0.01)
-    finally:
-        lanes.close()
+    done = run_in_lanes(worker, [late, in_time])
     assert [each.outcome.ending for each in done] == [Ending.RELEASED, Ending.FINISHED]
     assert RAN == [2]
+
+
+@on_every_database
+def test_a_coroutine_asks_once_its_checkpoint_is_there(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes, it is over before the start is permitted."""
+    worker = Worker(using)
+    acheck.enqueue()
+    [claim] = worker.turn()
+    worker.driver.settle(RunResult(outcomes.released(claim)))
+    worker.starts.withdraw([claim])
+    worker.starts.give_back(worker.database)
+    [again] = worker.turn()
+
+    def load_slowly(self: AttemptNotes) -> None:
+        if (again.job_id, again.token) in worker.starts._given:
+            worker.let_pass(again)
+        self._text = None
+
+    monkeypatch.setattr(AttemptNotes, "load", load_slowly)
+    [result] = run_in_lanes(worker, [again])
+    assert (result.outcome.ending, RAN) == (Ending.RELEASED, [])
 
 
 @on_every_database

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
-import sqlite3
 import time
 from collections.abc import Collection
-from contextlib import suppress
 from typing import Any
 
 from . import proc
@@ -94,23 +92,12 @@ def registered(project: Project, pid: int) -> bool:
 
 
 def freeze(project: Project, supervisor: Supervisor, *pids: int) -> None:
-    """Stop processes, at a moment when none of them holds the write lock or the lock file."""
-
-    def stopped() -> bool:
+    """Stop processes, while none of them holds the write lock or the lock file: a stop with one of
+    them would hold up all others, too."""
+    with project.lock_file(), project.write_lock():
         for pid in pids:
             assert supervisor.send(signal.SIGSTOP, pid) is not None, f"{pid} has ended"
         wait_for(lambda: all(map(proc.is_stopped, pids)), 5, f"the stop of {pids}")
-        with (
-            suppress(sqlite3.OperationalError, AssertionError),
-            project.lock_file(patience=0.3),
-            project.write_lock(patience=0.3),
-        ):
-            return True
-        # Even this may outlast a lease, on a busy machine or after several tries: it is recorded.
-        thaw(supervisor, *pids)
-        return False
-
-    wait_for(stopped, 20, f"a moment to stop {pids}")
 
 
 def thaw(supervisor: Supervisor, *pids: int) -> None:

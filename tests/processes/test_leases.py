@@ -9,6 +9,7 @@ from django.db import connections
 from steady_queue_core.dialects import ProcessIdentity, dialect_for, portable
 from steady_queue_core.models import Process
 from steady_queue_core.models import process as processes
+from steady_queue_core.models.process import Beat
 
 from ..models.everywhere import on_every_database
 
@@ -42,7 +43,7 @@ def limit(using: str) -> datetime:
 def test_a_process_that_was_declared_dead_gives_no_heartbeat_any_more(using: str) -> None:
     process = silent_process(using)
     assert processes.declare_dead(using, process, limit(using))
-    assert not processes.beat(using, process)
+    assert processes.beat(using, process) is Beat.REFUSED
     # Whoever declared it dead may have died of it: the next one finds the process again.
     assert [each.pk for each in processes.expired(using, limit(using))] == [process.id]
     assert processes.declare_dead(using, process, limit(using))
@@ -52,16 +53,16 @@ def test_a_process_that_was_declared_dead_gives_no_heartbeat_any_more(using: str
 def test_a_process_that_has_given_a_heartbeat_meanwhile_is_not_declared_dead(using: str) -> None:
     process = silent_process(using)
     assert [each.pk for each in processes.expired(using, limit(using))] == [process.id]
-    assert processes.beat(using, process)
+    assert processes.beat(using, process) is Beat.RECORDED
     assert not processes.declare_dead(using, process, limit(using))
-    assert processes.beat(using, process)
+    assert processes.beat(using, process) is Beat.RECORDED
 
 
 @on_every_database
 def test_a_process_whose_row_is_gone_is_dead(using: str) -> None:
     process = silent_process(using)
     processes.deregister(using, "worker-1")
-    assert not processes.beat(using, process)
+    assert processes.beat(using, process) is Beat.REFUSED
     assert not processes.declare_dead(using, process, limit(using))
 
 
@@ -72,9 +73,9 @@ def test_a_process_of_an_earlier_life_does_not_keep_the_row_of_another_alive(usi
     earlier = process._replace(name="worker-0")
     rows = Process.objects.using(using).filter(pk=process.id)
     before = rows.values().get()
-    assert not processes.beat(using, earlier)
+    assert processes.beat(using, earlier) is Beat.REFUSED
     processes.save_metadata(using, earlier, '{"queues": ["other"]}')
     processes.deregister(using, earlier.name)
     assert not processes.declare_dead(using, earlier, limit(using))
     assert rows.values().get() == before
-    assert processes.beat(using, process)
+    assert processes.beat(using, process) is Beat.RECORDED

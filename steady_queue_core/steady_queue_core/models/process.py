@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import Enum, auto
 from typing import Any
 
 from django.db import DataError, models
@@ -71,13 +72,25 @@ def register(
     return process.identity
 
 
-def beat(using: str, process: ProcessIdentity) -> bool:
-    """Record a heartbeat. Return ``False`` if the process was declared dead: its row may be gone,
-    and its id may belong to another process."""
+class Beat(Enum):
+    """What became of a heartbeat."""
+
+    RECORDED = auto()
+    #: The process was declared dead: its row may be gone, and its id belong to another one.
+    REFUSED = auto()
+    #: Somebody else keeps the row locked; that is not waited for.
+    HELD_UP = auto()
+
+
+def beat(using: str, process: ProcessIdentity) -> Beat:
+    """Record a heartbeat."""
     database = Database.of(using)
     with database.transaction():
         rows = _row(using, process).filter(last_heartbeat_at__gt=portable.storable(NEVER_AGAIN))
-        return bool(rows.update(last_heartbeat_at=database.now()))
+        if list(database.lock_rows(rows.only("pk"), wait=False)):
+            rows.update(last_heartbeat_at=database.now())
+            return Beat.RECORDED
+    return Beat.HELD_UP if rows.exists() else Beat.REFUSED
 
 
 def save_metadata(using: str, process: ProcessIdentity, metadata: str) -> None:

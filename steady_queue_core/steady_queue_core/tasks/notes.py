@@ -110,6 +110,11 @@ class AttemptNotes:
         return not self._claim.is_first
 
     @property
+    def awaits_look(self) -> bool:
+        """Whether there may be a checkpoint that nobody has looked up."""
+        return self._text is NOTHING
+
+    @property
     def checkpointed(self) -> Any:
         """The value of the last checkpoint; ``None`` without one.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 
-from steady_queue_core import Batch, Unique, limits_concurrency, task
+from steady_queue_core import Batch, Unique, limits_concurrency, limits_rate, task
 from steady_queue_core.middleware import Middleware
 
 from ...faultapp.effects import record
@@ -124,6 +125,12 @@ def limited_work(context: Any, waits: bool = False) -> None:
 
 @task(takes_context=True, unique=Unique(key=one_key))
 def unique_work(context: Any, waits: bool = False) -> None:
+    work.func(context, waits)
+
+
+@limits_rate(key=one_key, to=1000, per=timedelta(seconds=1))
+@task(takes_context=True)
+def rated_work(context: Any, waits: bool = False) -> None:
     work.func(context, waits)
 
 

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 from ... import __version__
 from ...dialects import ProcessIdentity
 from ...models import process as processes
-from ...models.process import Process
+from ...models.process import Beat, Process
 from . import system
 from .database import QueueDatabase
 from .events import Events
 
 #: The last part of its lease, in which a worker no longer starts jobs.
 LEASE_MARGIN = 0.1
+#: Most seconds until a heartbeat is sent again whose row somebody else keeps locked.
+HELD_UP_PAUSE = 1.0
 
 
 def new_name(kind: str) -> str:
@@ -129,15 +131,18 @@ class ProcessRegistration:
         return system.lease_clock() < self._next_beat or self.beat()
 
     def beat(self) -> bool:
-        """Send a heartbeat; return ``False`` if we were declared dead. Raises ``Unavailable``."""
+        """Send a heartbeat; return ``False`` if we were declared dead. While somebody keeps our row
+        locked, which nobody else can change then, it is tried again. Raises ``Unavailable``."""
         began = system.lease_clock()
-        alive = self.database.run(
+        beat = self.database.run(
             lambda connection, _: processes.beat(connection.alias, self.identity)
         )
-        if alive:
+        if beat is Beat.RECORDED:
             self._renew(began)
             self._events.beat()
-        return alive
+        elif beat is Beat.HELD_UP:
+            self._next_beat = began + min(self._interval, HELD_UP_PAUSE)
+        return beat is not Beat.REFUSED
 
     @property
     def process_id(self) -> int:

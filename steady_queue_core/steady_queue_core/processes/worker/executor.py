@@ -6,6 +6,7 @@ import logging
 import os
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache, lru_cache, partial
 from inspect import iscoroutinefunction
@@ -242,7 +243,8 @@ class Executor:
 
     def run(self, claim: ClaimedJob, task: Task) -> RunResult:
         """Run a job in the calling thread. Lets exceptions escape only while breaking off."""
-        attempt = self._begin(claim, task)
+        self._note_begin(claim)
+        attempt = self._new_attempt(claim, task)
         try:
             attempt.decode()
             if self.audience.hears(task_started):
@@ -332,9 +334,20 @@ class Executor:
             )
         return using
 
-    async def arun(self, claim: ClaimedJob, task: Task) -> RunResult:
-        """Run a job on the running event loop. Async version of :meth:`run`."""
-        attempt = self._begin(claim, task)
+    async def aprepared(self, claim: ClaimedJob, task: Task) -> Attempt:
+        """Return an attempt that has looked up what its coroutine cannot await."""
+        attempt = self._new_attempt(claim, task)
+        with suppress(Exception):  # It looks again when it runs, and fails then.
+            await self._aload(attempt)
+        return attempt
+
+    async def arun(
+        self, claim: ClaimedJob, task: Task, attempt: Attempt | None = None
+    ) -> RunResult:
+        """Run a job on the running event loop. Async version of :meth:`run`. ``attempt``: see
+        :meth:`aprepared`."""
+        self._note_begin(claim)
+        attempt = attempt or self._new_attempt(claim, task)
         with running_coroutine(running_of(claim)):
             return await self._arun(attempt, task)
 
@@ -356,16 +369,18 @@ class Executor:
                     "The job is to be delivered transactionally, but its task is a coroutine now. "
                     "Make it a function again, or enqueue the job again."
                 )
-            if task.takes_context and attempt.notes.may_have_checkpoint:
-                # Looked up now: a coroutine cannot await it.
-                await sync_to_async(attempt.notes.load)()
+            await self._aload(attempt)
             value = await self._acall(attempt, task)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
             return self._succeeded(attempt, value)
 
-    def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
+    async def _aload(self, attempt: Attempt) -> None:
+        if attempt.task.takes_context and attempt.notes.awaits_look:
+            await sync_to_async(attempt.notes.load)()
+
+    def _note_begin(self, claim: ClaimedJob) -> None:
         running_task.set(running_of(claim))
         if task_logger.isEnabledFor(logging.DEBUG):
             task_logger.debug(
@@ -374,6 +389,8 @@ class Executor:
                 claim.job_id,
                 extra=about_job("task.started", claim),
             )
+
+    def _new_attempt(self, claim: ClaimedJob, task: Task) -> Attempt:
         return Attempt(
             claim,
             task,

@@ -338,15 +338,11 @@ class Lanes:
         limit = self._limit_of(claim, task)
         if self._has_expired(claim):
             result = self.executor.expired(claim)
-        elif self._may_start(claim, limit):
+        else:
             try:
-                result = self._cancelled_at_start(claim, limit) or await self.executor.arun(
-                    claim, task
-                )
+                result = await self._astart(claim, task, limit)
             except BaseException as error:
                 result = self._broken(claim, error)
-        else:
-            result = RunResult(outcomes.released(claim))
         if self.time_outs.is_watching:
             self.time_outs.end(claim.job_id)
         following = self._following(result, on_loop=True)
@@ -359,6 +355,16 @@ class Lanes:
         if has_to_atidy():
             self._event_loop.leave()
             await self.executor.atidy()
+
+    async def _astart(self, claim: ClaimedJob, task: Task, limit: TimeLimit | None) -> RunResult:
+        attempt = None
+        if claim.metadata is not None and claim.has_rate:
+            # Before it asks: no query is to pass between that and the start of its task.
+            attempt = await self.executor.aprepared(claim, task)
+        if not self._may_start(claim, limit):
+            return RunResult(outcomes.released(claim))
+        cancelled = self._cancelled_at_start(claim, limit)
+        return cancelled or await self.executor.arun(claim, task, attempt)
 
     def _following(self, result: RunResult, *, on_loop: bool) -> Work | None:
         """Take the job that follows one that has ended; before the main thread hears of its end,

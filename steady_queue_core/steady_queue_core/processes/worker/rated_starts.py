@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -18,11 +19,14 @@ from ..base.database import QueueDatabase, Unavailable
 from ..base.system import lease_clock
 from . import outcomes
 from .attempt import MOST_ADDED
+from .needed_rows import Row, locked_among
 
 logger = get_logger("steady_queue.worker")
 
 #: Seconds until jobs ask again whose rows the database has refused.
 REFUSAL_PAUSE = 1.0
+#: For how many times as long as was waited for a key in vain nobody waits for it again.
+RESPITE = 5
 
 
 class RatedStarts:
@@ -33,6 +37,8 @@ class RatedStarts:
         self._given: dict[tuple[int, int], Permission] = {}
         #: Those of jobs that were not started. Filled by any thread, emptied by the main thread.
         self._unused: deque[Permission] = deque()
+        #: Keys that were waited for in vain, and until when nobody waits for them again.
+        self._held_up: dict[str, float] = {}
 
     def not_yet(self, claims: Sequence[ClaimedJob], database: QueueDatabase) -> dict[int, Outcome]:
         """Ask for the starts of those of ``claims`` that have a rate limit. Return the outcomes of
@@ -41,11 +47,8 @@ class RatedStarts:
         rated = [claim for claim in claims if claim.metadata is not None and claim.has_rate]
         if not rated:
             return {}
-        asks = [_ask_of(claim) for claim in rated]
         try:
-            answers = database.run(
-                lambda connection, dialect: Gate(connection, dialect, lease_clock).ask(asks)
-            )
+            answers = self._ask([_ask_of(claim) for claim in rated], database)
         except Unavailable:
             return {claim.job_id: outcomes.released(claim) for claim in rated}
         except Exception:
@@ -66,6 +69,28 @@ class RatedStarts:
                 self._given[claim.job_id, claim.token] = answer.permission
         return found
 
+    def _ask(self, asks: Sequence[Ask], database: QueueDatabase) -> dict[int, Answer]:
+        """Return the answers to jobs by their ids; none to those whose key somebody else keeps
+        locked: that holds up no job with another key, and is waited for but once in a while."""
+        began = time.monotonic()
+        free = [each for each in asks if self._held_up.get(each.rate.key, 0.0) <= began]
+        if not free:
+            return {}
+        try:
+            return database.run(
+                lambda connection, dialect: Gate(connection, dialect, lease_clock).ask(free)
+            )
+        except Unavailable as unavailable:
+            if unavailable.lost:
+                raise
+        keys = [Row("Rate", each.rate.key) for each in free]
+        locked = database.run(lambda connection, dialect: locked_among(connection, dialect, keys))
+        present = time.monotonic()
+        until = present + RESPITE * (present - began)
+        self._held_up = {key: end for key, end in self._held_up.items() if end > present}
+        self._held_up |= {str(row.key): until for row in locked}
+        return self._ask(free, database) if locked else {}
+
     def withdraw(self, claims: Iterable[ClaimedJob]) -> None:
         """Take back the permissions of jobs that do not start here. Main thread only."""
         if self._given:
@@ -82,7 +107,10 @@ class RatedStarts:
                     self._take_back(key)
         if not self._unused:
             return
-        unused = [self._unused.popleft() for _ in range(len(self._unused))]
+        taken = [self._unused.popleft() for _ in range(len(self._unused))]
+        unused = [each for each in taken if each.rate.key not in self._held_up]
+        if not unused:
+            return
         # If it cannot be done now, these starts are lost.
         with suppress(Exception):
             database.run(
