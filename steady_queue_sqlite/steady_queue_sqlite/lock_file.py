@@ -149,6 +149,13 @@ def _own_file(path: str | None) -> LockFile | None:
     return files[path]
 
 
+def forget_lock_file(path: str) -> None:
+    """Have this thread open the lock file of the database at ``path`` anew."""
+    files: dict[str, LockFile] = _thread_files.__dict__.get("files", {})
+    if path in files and not files[path].held:
+        del files[path]
+
+
 def _close_in_child() -> None:
     """Close inherited files: a forked child shares its parent's descriptors and their locks."""
     global _thread_files

@@ -18,6 +18,7 @@ from . import (
     followers,
     listing,
     permits,
+    replaced_file,
     session,
     settle,
     steps,
@@ -50,6 +51,7 @@ steady_queue_transaction = hookimpl(transactions.transaction)
 steady_queue_lock_rows = hookimpl(transactions.lock_rows)
 steady_queue_is_contention = hookimpl(errors.is_contention)
 steady_queue_is_lost_connection = hookimpl(errors.is_lost_connection)
+steady_queue_was_replaced = hookimpl(replaced_file.was_replaced)
 steady_queue_enqueue = hookimpl(enqueue.enqueue)
 steady_queue_claim = hookimpl(claim.claim)
 steady_queue_settle = hookimpl(settle.settle)

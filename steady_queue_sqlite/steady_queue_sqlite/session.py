@@ -11,6 +11,7 @@ from steady_queue_core.dialects import DialectUnsupported
 
 from .errors import is_contention
 from .lock_file import database_path
+from .replaced_file import note_file
 from .transactions import SHORT_TIMEOUT, set_lock_timeout
 from .write_turns import begins_immediate
 
@@ -30,6 +31,7 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
             f"Database {connection.alias!r} is in memory: worker processes cannot see it. Give it "
             "a file: DATABASES[...]['NAME'], or in tests DATABASES[...]['TEST']['NAME']."
         )
+    note_file(connection)
     changes = []
     options = connection.settings_dict.get("OPTIONS") or {}
     if impatient:

@@ -24,6 +24,9 @@ class Dialect:
     def is_lost_connection(self, connection: Any, error: BaseException) -> bool:
         return "lost" in str(error)
 
+    def was_replaced(self, connection: Any) -> str | None:
+        return None
+
 
 class Clock:
     def __init__(self) -> None:

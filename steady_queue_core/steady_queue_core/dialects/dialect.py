@@ -141,6 +141,12 @@ class Dialect:
     def is_lost_connection(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool:
         return bool(self._hooks.steady_queue_is_lost_connection(connection=connection, error=error))
 
+    def was_replaced(self, connection: BaseDatabaseWrapper) -> str | None:
+        """Tell what has become of the database of a connection, if others find another one."""
+        if "steady_queue_was_replaced" not in self._implemented:
+            return None
+        return cast("str | None", self._hooks.steady_queue_was_replaced(connection=connection))
+
     def enqueue(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         """Insert ``jobs``, all or none, in statements of bounded size.
 

@@ -188,6 +188,17 @@ def steady_queue_is_lost_connection(  # type: ignore[empty-body]
     """
 
 
+@hookspec(firstresult=True)
+def steady_queue_was_replaced(connection: BaseDatabaseWrapper) -> str | None:
+    """Return what has become of the database of ``connection``, if an open connection leads to one
+    that others cannot find any more, or a new one would create it; else ``None``.
+
+    Optional. Control threads ask it about once a second, with connections that are open or closed.
+    Those are then closed, and opened again once nothing is returned. The text is logged, after the
+    name of the database: "its file db.sqlite3 is gone". Runs no queries.
+    """
+
+
 # --- enqueue ---------------------------------------------------------------------------------
 
 

@@ -22,6 +22,8 @@ T = TypeVar("T")
 #: Seconds of disuse after which a connection is tested first: servers and firewalls close idle
 #: ones.
 IDLE_LIMIT = 5.0
+#: Seconds between two looks whether another database is in its place.
+LOOK_INTERVAL = 1.0
 #: Seconds without an answer from which on the server counts as silent, not just the connection
 #: as closed.
 SLOW_ANSWER = 1.0
@@ -59,6 +61,8 @@ class QueueDatabase:
         self._used_at = time.monotonic()
         #: Since when an operation has been running; 0 if none is.
         self._busy_since = 0.0
+        #: When to look whether the database was replaced.
+        self._next_look = 0.0
 
     @property
     def is_waiting(self) -> bool:
@@ -102,6 +106,7 @@ class QueueDatabase:
         try:
             with self._logging():
                 self._close_if_dead(connection)
+                self._close_if_replaced(connection)
                 if self.timeouts is not None:
                     self.timeouts.apply(connection, operation)
                 result = operation(connection, self.dialect)
@@ -162,6 +167,19 @@ class QueueDatabase:
                 self._outage.log(
                     f"no answer for {self._busy_for:.1f} s on a connection that was idle"
                 )
+
+    def _close_if_replaced(self, connection: BaseDatabaseWrapper) -> None:
+        """Close a connection to a database that others cannot find any more. Raises ``Unavailable``
+        then, and until there is one again."""
+        if self._busy_since < self._next_look:
+            return
+        if (reason := self.dialect.was_replaced(connection)) is None:
+            self._next_look = self._busy_since + LOOK_INTERVAL
+            return
+        self._close(connection)
+        self._outage.note_failure(self._busy_since)
+        self._outage.log(reason)
+        raise Unavailable(self._outage.next_pause(), lost=True)
 
     def _close(self, connection: BaseDatabaseWrapper) -> None:
         try:
