@@ -153,9 +153,13 @@ class _Judge:
         #: Attempts that came to nothing by a kill.
         self._cost: dict[Kill, set[Attempt]] = defaultdict(set)
         self._kills: dict[int, list[Kill]] = defaultdict(list)
+        #: When stopped processes were told to go on.
+        self._resumptions: dict[int, list[Kill]] = defaultdict(list)
         for kill in kills:
             if kill.signum in (signal.SIGKILL, signal.SIGSTOP):
                 self._kills[kill.pid].append(kill)
+            elif kill.signum == signal.SIGCONT:
+                self._resumptions[kill.pid].append(kill)
 
     def say(self, complaint: str) -> None:
         self.complaints.append(complaint)
@@ -228,6 +232,14 @@ class _Judge:
         for kill in self._kills[attempt.pid]:
             end = attempt.ended_at
             still_there = end is None or end + SETTLING * 1e9 >= kill.before
-            if attempt.started_at <= kill.after and still_there:
+            if still_there and (attempt.started_at <= kill.after or self._met(attempt, kill)):
                 return kill
         return None
+
+    def _met(self, attempt: Attempt, stop: Kill) -> bool:
+        """Whether an attempt had started when it was stopped, and not got as far as its first line,
+        which it has left as soon as it could go on."""
+        resumed = [each for each in self._resumptions[attempt.pid] if each.before > stop.before]
+        if stop.signum != signal.SIGSTOP or not resumed:
+            return False
+        return resumed[0].before <= attempt.started_at <= resumed[0].after + SETTLING * 1e9

@@ -84,6 +84,23 @@ def test_a_failure_long_before_the_kill_is_found() -> None:
     assert "was not killed then" in verdict(failed(), [ran()], kill(at=9))
 
 
+def test_a_job_that_was_stopped_before_its_first_line_may_fail() -> None:
+    """It leaves that line as soon as it goes on, and not later."""
+    stopped, resumed = kill(signum=signal.SIGSTOP, at=1), kill(signum=signal.SIGCONT, at=5)
+    later = kill(signum=signal.SIGCONT, at=9)
+    assert (
+        verdict(failed(), [ran(start=5)._replace(started_at=5 * SECOND + 2000)], stopped, resumed)
+        == ""
+    )
+    for history, signals in [
+        (ran(start=4), [stopped, resumed]),
+        (ran(start=6), [stopped, resumed]),
+        (ran(start=9), [stopped, resumed, later]),
+        (ran(start=5), [stopped]),
+    ]:
+        assert "was not killed then" in verdict(failed(), [history], *signals)
+
+
 def test_a_failure_of_a_job_that_had_only_been_claimed_is_found() -> None:
     assert "never started" in verdict(failed(), [], kill())
     # It may have been about to log its start; but then nothing else ran in that thread.

@@ -70,6 +70,7 @@ OPTIONAL = frozenset(
         "steady_queue_prepare",
         "steady_queue_share",
         "steady_queue_sees_past",
+        "steady_queue_was_replaced",
         "steady_queue_settle_and_claim",
         "steady_queue_settle_members",
         "steady_queue_claim_followers",
