@@ -79,7 +79,7 @@ class Supervisor:
 
     def children(self) -> list[int]:
         """Return the pids of the living children."""
-        found = [each for each in proc.everything() if each.parent == self.pid and each.alive]
+        found = proc.children(self.pid)
         self.family.update({each.pid: each.birth for each in found})
         return [each.pid for each in found]
 
@@ -308,8 +308,11 @@ class Project:
             start_new_session=True,
         )
 
-    def start(self, *arguments: str, under: Sequence[str] = ()) -> Supervisor:
-        """Start a supervisor, in a session of its own; ``under``: a command that becomes it."""
+    def start(self, *arguments: str, under: Sequence[str] = (), checks: bool = False) -> Supervisor:
+        """Start a supervisor, in a session of its own; ``under``: a command that becomes it. The
+        system checks, which take half of the time, are for those that need them."""
+        if not checks:
+            arguments = (*arguments, "--skip-checks")
         number = len(self.supervisors)
         out, err = (self.folder / f"supervisor-{number}.{kind}" for kind in ("out", "err"))
         with (

@@ -182,7 +182,7 @@ def test_broken_code_is_refused_and_the_old_goes_on(
     extra = "import versioned_checks\n" if "checks" in code else ""
     files = {"deployed.py": "VERSION = 1", "versioned_checks.py": ""}
     project = make_project(settings, files=files, extra=extra)
-    supervisor = project.start()
+    supervisor = project.start(checks=True)
     workers = supervisor.wait_ready()
     changed = "versioned_checks.py" if extra else "deployed.py"
     (project.folder / changed).write_text(code)

@@ -54,7 +54,7 @@ def in_processes(threads: int = 2, **options: Any) -> dict[str, Any]:
 
 
 def children_of(pid: int) -> list[proc.Stat]:
-    return [each for each in proc.everything() if each.parent == pid and each.alive]
+    return proc.children(pid)
 
 
 def nursery_of(worker: int) -> proc.Stat:
