@@ -152,7 +152,7 @@ def busy_worker(project: Project, supervisor: Supervisor) -> int:
 
 def refusal(project: Project, *arguments: str) -> str:
     """Return what a supervisor says that refuses to start; it must do so in good order."""
-    supervisor = project.start(*arguments)
+    supervisor = project.start(*arguments, checks=True)
     assert supervisor.wait_exit() == 1
     message = supervisor.errors()
     assert "Traceback" not in message
