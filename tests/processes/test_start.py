@@ -131,6 +131,7 @@ def trouble():
     if (BASE_DIR / "crash").exists():
         os._exit(3)
     if (BASE_DIR / "hang").exists():
+        (BASE_DIR / "hanging").touch()
         time.sleep(3600)
 
 os.register_at_fork(after_in_child=trouble)
@@ -172,6 +173,7 @@ def test_a_process_that_hangs_at_its_start_is_replaced(make_project: MakeProject
     )
     (project.folder / "hang").touch()
     supervisor = project.start()
+    wait_for((project.folder / "hanging").exists, 20, "a process that hangs")
     [hanging] = supervisor.wait_children()
     (project.folder / "hang").unlink()
     [worker] = supervisor.wait_ready(1, seconds=10)
@@ -187,7 +189,7 @@ def test_a_supervisor_whose_processes_hang_at_their_start_can_be_stopped(
     project = make_project(queue(processes=1, shutdown_timeout=1), extra=TROUBLE)
     (project.folder / "hang").touch()
     supervisor = project.start()
-    supervisor.wait_children()
+    wait_for((project.folder / "hanging").exists, 20, "a process that hangs")
     assert supervisor.stop(seconds=8) == 0
     assert not proc.in_session(supervisor.pid)
 
