@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..printable import printable_lines
+from ..printable import hanging, printable
 from .databases import DatabaseChoice
 from .job_ids import chosen_backend
 
@@ -50,8 +50,9 @@ class Context:
     def show(
         self, data: Mapping[str, Any], lines: Iterable[str] = (), problems: Iterable[str] = ()
     ) -> None:
-        """Print the outcome: ``data`` as one JSON object with ``--json``, otherwise the ``lines``.
-        ``problems`` are part of the object, and printed to the standard error."""
+        """Print the outcome: ``data`` as one JSON object with ``--json``, otherwise the ``lines``,
+        each of which stays one, whatever it quotes. ``problems`` are part of the object, and
+        printed to the standard error."""
         problems = list(problems)
         self.has_shown = True
         if self.prints_json:
@@ -59,18 +60,18 @@ class Context:
             _write(self.stdout, json.dumps(report, default=str))
         else:
             for line in lines:
-                _write(self.stdout, printable_lines(line))
+                _write(self.stdout, printable(line))
         for problem in problems:
             self.note(problem)
 
     def say(self, line: str) -> None:
         """Print a line of text for people: to the standard output, or beside JSON."""
-        _write(self.stderr if self.prints_json else self.stdout, printable_lines(line))
+        _write(self.stderr if self.prints_json else self.stdout, printable(line))
 
-    def note(self, line: str) -> None:
-        """Print a line to the standard error, if that can be."""
+    def note(self, message: str) -> None:
+        """Print a message to the standard error, if that can be."""
         with suppress(OSError, ValueError):
-            _write(self.stderr, printable_lines(line))
+            _write(self.stderr, hanging(message))
             self.stderr.flush()
 
 

@@ -12,7 +12,7 @@ from ..listings.job_rows import RELATED
 from ..listings.payloads import shown_call, shown_result
 from ..listings.wording import clean, moment
 from ..models import Job, Process
-from ..printable import indented
+from ..printable import indented_lines
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import errors_of, workers_of
 from .context import Context
@@ -120,18 +120,19 @@ class Shown:
             yield f"  {label + ':':<17}{value}"
         yield "  arguments:"
         for text in self.call.lines() if self.call.is_readable else ():
-            yield indented(clean(text))
+            yield from indented_lines(clean(text))
         yield from self._note(self.call.note or ("" if self.call.lines() else "(none)"))
         if self.result is not None:
             yield "  result:"
-            yield indented(clean(self.result.text)) if not self.result.note else ""
+            text = clean(self.result.text)
+            yield from indented_lines(text) if not self.result.note else ()
             yield from self._note(self.result.note)
         yield from self._error_lines()
 
     @staticmethod
     def _note(note: str) -> Iterator[str]:
         if note:
-            yield indented(clean(note))
+            yield f"    {clean(note)}"
 
     def _error_lines(self) -> Iterator[str]:
         failure = execution(self.job, "failedexecution")
@@ -142,9 +143,9 @@ class Shown:
         if self._errors:
             yield "  errors of attempts, the first one first:"
         for path, text in self._errors:
-            yield indented(clean(path))
+            yield f"    {clean(path)}"
             if self.with_tracebacks:
-                yield "\n".join(f"  {line}" for line in indented(clean(text)).split("\n"))
+                yield from (f"  {line}" for line in indented_lines(clean(text)))
 
     @property
     def _errors(self) -> list[tuple[str, str]]:

@@ -32,7 +32,7 @@ class Status(Subcommand):
         lines = [
             line
             for using, heading in headings(databases)
-            for line in (*([heading] if heading else []), *found[using].lines())
+            for line in (*heading, *found[using].lines())
         ]
         context.show({"databases": [each.as_json() for each in found.values()]}, lines)
         return DONE
