@@ -69,7 +69,7 @@ class _Plain:
     def update(self, text: str, *, refresh: bool) -> None:
         for line in (*text.split("\n"), ""):
             self._context.say(line)
-        self._context.stdout.flush()
+        self._context.flush()
 
 
 def _screen() -> Any:
