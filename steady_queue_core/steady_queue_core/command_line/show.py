@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from ..dialects.database import Database
@@ -14,7 +15,8 @@ from ..listings.wording import clean, moment
 from ..models import Job, Process
 from ..printable import indented_lines
 from ..tasks.metadata import JobMetadata
-from ..tasks.results import errors_of, workers_of
+from ..tasks.results import workers_of
+from ..tasks.stored_errors import LatestErrors, latest_errors
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, FAILED, NOT_FOUND
@@ -140,8 +142,12 @@ class Shown:
             yield f"  error:           {clean(failure.exception_class)}: {clean(failure.message)}"
             if failure.fingerprint:
                 yield f"  error group:     {clean(failure.fingerprint)}"
-        if self._errors:
-            yield "  errors of attempts, the first one first:"
+        if self._latest.is_too_long:
+            yield "  errors of attempts: too long to show"
+        elif self._errors:
+            left = self._latest.total - len(self._errors)
+            more = f", without the {left:,} before" if left else ""
+            yield f"  errors of attempts, the first one first{more}:"
         for path, text in self._errors:
             yield f"    {clean(path)}"
             if self.with_tracebacks:
@@ -149,8 +155,11 @@ class Shown:
 
     @property
     def _errors(self) -> list[tuple[str, str]]:
-        found = errors_of(self.job.errors) if self.job.errors else []
-        return [(str(path), str(text)) for path, text in found or []][-MOST_ERRORS:]
+        return [(error.path, error.traceback) for _, error in self._latest.errors]
+
+    @cached_property
+    def _latest(self) -> LatestErrors:
+        return latest_errors(self.job.errors, MOST_ERRORS)
 
     def _process(self, process_id: Any) -> str:
         rows = Process.objects.using(self.job._state.db).filter(pk=process_id)
