@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import ProgrammingError
 
 from steady_queue_core import task
 from steady_queue_core.models import Job
@@ -145,3 +146,14 @@ def test_wrong_uses_say_how_to_use_it(capsys: pytest.CaptureFixture[str], settin
         "The backends in TASKS use several databases (default, other). Choose one with --backend "
         "archive|default."
     )
+
+
+@pytest.mark.django_db
+def test_an_error_of_the_database_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object) -> None:
+        raise ProgrammingError("permission denied for table jobs\n")
+
+    monkeypatch.setattr("steady_queue_core.command_line.databases.require_usable", fail)
+    with pytest.raises(CommandError) as raised:
+        call_command("steady_queue_cancel", "1")
+    assert str(raised.value) == "The database reports an error: permission denied for table jobs"

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: Control characters, Unicode line separators, bidirectional controls and lone surrogates.
-UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+#: What breaks or reorders a line, or hides in it: control characters, separators of lines,
+#: bidirectional controls, other invisible format characters, and lone surrogates. Not the two that
+#: join and part letters, without which Persian, Hindi and many an emoji are misspelt.
+UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
 UNSAFE_WITHIN_LINES = re.compile(f"(?!\n){UNSAFE.pattern}")
+UNSAFE_WITHIN_TEXT = re.compile(f"(?![\n\t]){UNSAFE.pattern}")
 
 
 def printable(text: str) -> str:
@@ -20,9 +27,25 @@ def printable_lines(text: str) -> str:
     return UNSAFE_WITHIN_LINES.sub(_escape, text)
 
 
+def printable_text(text: str) -> str:
+    """Return ``text`` with an escape for each unsafe character except newlines and tabs."""
+    return UNSAFE_WITHIN_TEXT.sub(_escape, text)
+
+
 def indented(text: str) -> str:
     """Return the printable lines of ``text``, indented: none can pass for a new log record."""
-    return "\n".join(f"    {line}" for line in printable_lines(text).split("\n"))
+    return "\n".join(indented_lines(text))
+
+
+def indented_lines(text: str) -> list[str]:
+    """Return the printable lines of ``text``, each indented."""
+    return [f"    {line}" for line in printable_lines(text).split("\n")]
+
+
+def hanging(text: str) -> str:
+    """Return the printable lines of ``text``, all but the first one indented: none can pass for
+    another message."""
+    return printable_lines(text).replace("\n", "\n    ")
 
 
 def printable_value(value: Any) -> Any:

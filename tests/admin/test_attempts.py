@@ -18,10 +18,12 @@ from steady_queue_core import task
 from steady_queue_core.admin.tracebacks import library, pieces_of
 from steady_queue_core.models import Job, Process
 from steady_queue_core.processes.worker.error_text import Attempted, Failure, appended
+from steady_queue_core.tasks import stored_errors as stored
 from steady_queue_core.tasks.metadata import JobMetadata
 from steady_queue_core.tasks.results import errors_of
 from steady_queue_core.tasks.stored_errors import StoredError, stored_errors
 
+from ..command_line.invoking import invoke
 from ..core.driver import Driver
 from .places import Scene, on_every_database
 from .visitor import EVERYTHING, Page, Visitor
@@ -243,3 +245,44 @@ def test_the_page_names_the_trace(scene: Scene, headers: dict[str, str], shown: 
     assert ("Trace" in page) is bool(shown)
     assert f"Trace {shown}" in page or not shown
     assert "script>" not in page.source.partition('id="content-main"')[2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_very_many_errors_the_last_ones_are_read(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [[f"shop.Error{number}", f"Traceback {number}"] for number in range(50_000)]
+    job_id = failed_with(json.dumps([7, *many, ["damaged"]]))
+    read: list[Any] = []
+    kind = stored.StoredError
+    monkeypatch.setattr(stored, "StoredError", lambda *given: read.append(given) or kind(*given))
+    page = page_of(job_id)
+    assert len(read) <= 3 * 20
+    assert "The last 20 of 50000 errors." in page.text
+    assert "The last 20 failures." in page.text
+    assert "50000. shop.Error49999" in page.text
+    assert "shop.Error49979" not in page.text
+    assert len(page.source) < 200_000
+    told = invoke("show", job_id)
+    assert "  errors of attempts, the first one first, without the 49,980 before:" in told.lines
+    assert told.lines[-1] == "    shop.Error49999"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_errors_that_are_too_long_to_read_are_told(scene: Scene) -> None:
+    text = json.dumps([["shop.Error", "x" * 100]] * 60_000)
+    job_id = failed_with(text)
+    Job.objects.filter(pk=job_id).update(worker_ids=text)
+    page = page_of(job_id)
+    assert page.text.count(f"The stored {len(text):,} characters are too long to show.") == 2
+    assert "shop.Error" not in page.text
+    assert "  errors of attempts: too long to show" in invoke("show", job_id).lines
+
+
+def failed_with(errors: str) -> int:
+    """Return the id of a job that has failed, with these stored errors."""
+    result = fail.enqueue()
+    driver = Driver()
+    driver.work()
+    Job.objects.filter(pk=result.id).update(errors=errors)
+    return int(result.id)

@@ -315,3 +315,39 @@ def test_batches_that_are_in_each_other_have_pages(scene: Scene) -> None:
         assert visitor.post(url, {"confirmed": "yes"}).status == 200
         url = visitor.url("jobbatch", "retry", batch.id)
         assert visitor.post(url, {"confirmed": "yes"}).status == 200
+
+
+@on_every_database
+def test_a_process_that_tells_too_much_has_a_page(using: str, scene: Scene) -> None:
+    process = register(
+        using, kind="worker", name="talker", pid=1, hostname="web-1", supervisor_id=None,
+        metadata="{}",
+    )  # fmt: skip
+    visitor, rows = Visitor(*EVERYTHING), Process.objects.using(using).filter(pk=process.id)
+    url = visitor.url("process", "change", process.id)
+    much = {f"detail{number}": "x" for number in range(5_000)}
+    told = {
+        json.dumps(
+            {"queues": ["a" * 20] * 30_000, "threads": 3}
+        ): "The first 1,000 queues of 30,000",
+        json.dumps(much): "The first 50 details of 5,000",
+        json.dumps({"queues": ["x" * 100] * 20_000}): "characters are too long to show.",
+    }
+    for text, note in told.items():
+        rows.update(metadata=text)
+        page = visitor.see(url)
+        assert note in page.text
+        assert len(page.source) < 100_000
+        for model in ("process", "pause", "overview"):
+            assert len(visitor.list(model).source) < 200_000
+
+
+@on_every_database
+def test_queues_that_the_overview_does_not_count_are_told(
+    using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steady_queue_core.overview.queues.MOST", 2)
+    for name in ("a", "b", "c"):
+        noop.using(queue_name=name).enqueue()
+    told = "1 queue of this database is not counted here: there are too many."
+    assert told in Visitor(*EVERYTHING).list("overview").text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connections
+from django.db import InternalError, OperationalError, ProgrammingError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from steady_queue_core import cli
@@ -55,7 +56,14 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> type[Probe]:
         (Refusal("no such job", 4), 4, "no such job"),
         (DialectNotFound("pip install it"), 5, "pip install it"),
         (OperationalError("gone away\n"), 1, "The database reports an error: gone away"),
-        (KeyboardInterrupt(), 130, None),
+        (
+            ProgrammingError("permission denied for table jobs\n"),
+            1,
+            "The database reports an error: permission denied for table jobs",
+        ),
+        (InternalError("read only"), 1, "The database reports an error: read only"),
+        (PermissionError(13, "Permission denied"), 1, "[Errno 13] Permission denied"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
         (BrokenPipeError(), 141, None),
     ],
 )
@@ -160,6 +168,57 @@ def test_output_that_nobody_reads_ends_without_a_traceback(workspace: Path) -> N
     assert piped.wait(60) == 141
     assert told == b""
     piped.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize("command", [["status"], ["status", "--json"], ["metrics"]])
+@pytest.mark.django_db(transaction=True)
+def test_output_to_a_full_disk_ends_with_a_message(command: list[str], workspace: Path) -> None:
+    file = connections["default"].settings_dict["NAME"]
+    with open("/dev/full", "w") as full:
+        told = subprocess.run(
+            [sys.executable, "-m", "steady_queue_core", *command],
+            cwd=workspace, env=environment(file), stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+    assert told.stderr == "The output cannot be written: No space left on device\n"
+    assert told.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (["jobs", "--limit", "x", "--json"], "argument --limit: 'x' is not a number of at least 1"),
+        (["jobs", "--json", "--no-such"], "unrecognized arguments: --no-such"),
+        (["--no-such", "jobs", "--jso"], "unrecognized arguments: --no-such"),
+        (["show", "--json"], "the following arguments are required: ID"),
+        (["show", "x", "--json"], "argument ID: 'x' is not the id of a job"),
+        (["pause", " x", "--json"], "argument QUEUE: no queue has the name ' x'"),
+        (["statis", "--json"], "argument subcommand: invalid choice: 'statis'"),
+        (["watch", "--json"], "unrecognized arguments: --json"),
+        (["schedules", "run", "--json"], "Say which: schedules run KEY"),
+    ],
+)
+@pytest.mark.django_db
+def test_wrong_options_are_told_in_json_too(
+    command: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        Command().run_from_argv(["manage.py", "steady_queue", *command])
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert (told["schema"], len(told["problems"])) == (1, 1)
+    assert told["problems"][0].startswith(problem)
+    assert problem in err
+    assert ending.value.code == 2
+
+
+def test_wrong_options_without_json_are_told_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        Command().run_from_argv(["manage.py", "steady_queue", "jobs", "--limit", "x"])
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: ")
 
 
 @pytest.mark.django_db(transaction=True)

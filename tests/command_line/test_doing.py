@@ -15,8 +15,10 @@ from django.core.management import CommandError, call_command
 from steady_queue_core import task
 from steady_queue_core.command_line import enqueue as enqueue_module
 from steady_queue_core.dialects import portable
+from steady_queue_core.dynamic_tasks import schedule_recurring_task
 from steady_queue_core.models import FailedExecution, Job, Pause, Queue, ScheduledExecution
 from steady_queue_core.models.operations.clear import FinishedJobs
+from steady_queue_core.models.process import register
 
 from ..core.driver import Driver
 from ..core.samples import FRAMEWORK
@@ -35,6 +37,13 @@ def add(a: int, b: int = 0) -> int:
     return a + b
 
 
+class Answers(io.StringIO):
+    """What somebody types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def refused(*arguments: object) -> str:
     with pytest.raises(CommandError) as raised:
         call_command("steady_queue", *map(str, arguments))
@@ -47,7 +56,7 @@ def refused(*arguments: object) -> str:
 @on_every_database
 def test_queues_are_paused_and_resumed(using: str, settings: Any) -> None:
     settings.TASKS = tasks(using)
-    assert invoke("pause", "mail", "etl").lines == ["mail: paused", "etl: paused"]
+    assert invoke("pause", "mail", "etl", "--yes").lines == ["mail: paused", "etl: paused"]
     assert Queue("mail", using).paused
     told = invoke("pause", "mail", "--json").json
     assert told["queues"] == [{"queue": "mail", "changed": False}]
@@ -56,6 +65,56 @@ def test_queues_are_paused_and_resumed(using: str, settings: Any) -> None:
     assert invoke("resume", "mail").out == "mail: is open already\n"
     names = Pause.objects.using(using).values_list("queue_name", flat=True)
     assert list(names) == ["etl"]
+
+
+@on_every_database
+def test_an_unknown_queue_is_asked_about(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TASKS = tasks(using)
+    add.using(backend="default", queue_name="parcels").enqueue(1)
+    told = invoke("pause", "parcels", "parcel", "--json")
+    asked = "Nothing knows a queue 'parcel'; did you mean 'parcels'? Pause it all the same?"
+    assert told.code == 2
+    assert told.json["problems"] == [f"{asked} Nobody can be asked: say --yes."]
+    assert not Pause.objects.using(using).exists()
+    for answer, code, lines in (("n\n", 1, []), ("y\n", 0, ["parcel: paused"])):
+        monkeypatch.setattr(sys, "stdin", Answers(answer))
+        told = invoke("pause", "parcel")
+        assert (told.code, told.lines) == (code, lines)
+        assert told.err.startswith(f"{asked} [y/N]\n")
+    assert invoke("pause", "parcel").lines == ["parcel: is paused already"]
+
+
+@pytest.mark.django_db
+def test_queues_that_workers_settings_tasks_and_schedules_name_are_known(settings: Any) -> None:
+    settings.STEADY_QUEUE = {"workers": [{"queues": ["set", "tenant-*", "!left", "*"]}]}
+    register(
+        "default", kind="worker", name="hand", pid=1, hostname="web-1", supervisor_id=None,
+        metadata='{"queues": ["served", "customer-*", "*"]}',
+    )  # fmt: skip
+    schedule_recurring_task("nightly", add, schedule="@daily", args=(1,), queue_name="nights")
+    for name in ("set", "tenant-7", "served", "customer-7", "nights", "default", add.queue_name):
+        assert invoke("pause", name).code == 0, name
+    for name in ("left", "tenant", "custom-7", "other"):
+        assert invoke("pause", name).code == 2, name
+        assert invoke("pause", name, "--yes").code == 0, name
+
+
+@pytest.mark.django_db
+def test_a_queue_is_paused_in_a_project_that_is_broken(settings: Any) -> None:
+    settings.STEADY_QUEUE = {"task_modules": "no.such.module"}
+    assert invoke("pause", "other").code == 2
+    assert invoke("pause", "other", "--yes").code == 0
+
+
+@pytest.mark.django_db
+def test_an_unknown_queue_that_is_open_is_told() -> None:
+    add.using(queue_name="parcels").enqueue(1)
+    told = invoke("resume", "parcel")
+    assert (told.code, told.out) == (0, "parcel: is open already\n")
+    assert told.err == "Nothing knows a queue 'parcel'; did you mean 'parcels'?\n"
+    assert invoke("resume", "parcels").err == ""
 
 
 def test_no_queue_has_a_name_that_cannot_be() -> None:
@@ -69,7 +128,7 @@ def test_of_several_databases_one_has_to_be_chosen(other: str, settings: Any) ->
     settings.TASKS = one | {"archive": another["default"]}
     for arguments in (["pause", "mail"], ["resume", "mail"], ["prune", "--older-than", "7d"]):
         assert invoke(*arguments).code == 2
-    assert invoke("pause", "mail", "--backend", "archive").code == 0
+    assert invoke("pause", "mail", "--backend", "archive", "--yes").code == 0
     assert Queue("mail", other).paused
     assert not Queue("mail", "default").paused
 

@@ -153,3 +153,20 @@ def test_rate_limits_are_shown() -> None:
     )  # fmt: skip
     assert Semaphore.objects.count() == 0
     assert invoke("limits").lines[2].endswith("0  now")
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_metrics_that_do_not_exist_are_named() -> None:
+    told = invoke("metrics", "steady_queue_up", "steady_queue_task", "steady_queue_tasks_failed")
+    assert told.code == 4
+    assert told.out == ""
+    assert told.err == (
+        "There is no metric 'steady_queue_task'; did you mean 'steady_queue_tasks'?\n"
+    )
+    told = invoke("metrics", "steady_queue_up", "steady_queue_tasks_failed")
+    assert (told.code, told.err) == (0, "")
+    families = [line.split()[2] for line in told.lines if line.startswith("# TYPE")]
+    assert families == ["steady_queue_up", "steady_queue_tasks_failed_total"]

@@ -182,7 +182,7 @@ def test_remedies_name_the_backend_where_there_are_several_databases(
     ward.stop("worker")
     text = only(examine(other), "queue-unserved")
     assert "manage.py steady_queue --queues mail --backend archive" in text
-    assert invoke("pause", "mail", "--backend", "archive").code == 0
+    assert invoke("pause", "mail", "--backend", "archive", "--yes").code == 0
     text = only(examine(other), "queue-paused")
     assert text.endswith("manage.py steady_queue resume mail --backend archive")
 

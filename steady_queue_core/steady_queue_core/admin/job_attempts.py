@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from ..models import Process
 from ..tasks.results import workers_of
-from ..tasks.stored_errors import StoredError, stored_errors
+from ..tasks.stored_errors import StoredError, latest_errors
 from . import texts
 from .detail import Section, Table
 from .page_links import PageLinks
@@ -27,7 +27,8 @@ class Processes:
         self._links = links
         claim = getattr(job, "claimedexecution", None)
         self.holder_id = None if claim is None else claim.process_id
-        names = {each.worker for each in stored_errors(job.errors)[-MOST_ATTEMPTS:]}
+        self.errors = latest_errors(job.errors, MOST_ATTEMPTS)
+        names = {each.worker for _, each in self.errors.errors}
         names.update(workers_of(job.worker_ids)[-1:])
         wanted = Q(pk=self.holder_id) | Q(name__in=names)
         rows = Process.objects.using(job._state.db).filter(wanted) if claim or names else ()
@@ -52,17 +53,17 @@ class Processes:
 
 def attempts_section(job: Any, processes: Processes) -> Section | None:
     """Return the attempts, the most recent one first; nothing before the first one."""
-    errors = stored_errors(job.errors)
+    found, total, is_too_long = processes.errors
     failed = getattr(job, "failedexecution", None) is not None
     rows = [
-        _failed_row(error, processes, is_last=failed and position == len(errors))
-        for position, error in enumerate(errors, start=1)
-    ][-MOST_ATTEMPTS:]
+        _failed_row(error, processes, is_last=failed and number == total) for number, error in found
+    ]
     if (last := _last_row(job, processes, failed=failed)) is not None:
         rows.append(last)
     if not rows:
         return None
-    note = f"The last {MOST_ATTEMPTS} failures." if len(errors) > MOST_ATTEMPTS else ""
+    note = f"The last {MOST_ATTEMPTS} failures." if total > MOST_ATTEMPTS else ""
+    note = "The failures are too long to show." if is_too_long else note
     return Table("Attempts, most recent first", HEADINGS, rows[::-1], note)
 
 

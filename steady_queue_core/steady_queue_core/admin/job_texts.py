@@ -20,7 +20,9 @@ from ..listings.payloads import (
 from ..listings.redaction import Redactor
 from ..payloads import PayloadError
 from ..tasks.metadata import JobMetadata
-from ..tasks.results import errors_of, workers_of
+from ..tasks.results import workers_of
+from ..tasks.stored_errors import MOST_READ as MOST_STORED
+from ..tasks.stored_errors import latest_errors
 from ..tasks.stored_payloads import call_text, checkpoint_text
 from . import texts
 from .detail import Section, Text, Tracebacks
@@ -102,19 +104,22 @@ def errors_section(job: Any) -> Section | None:
     """Return the errors with their tracebacks, most recent first."""
     if not job.errors:
         return None
-    errors = errors_of(job.errors)
+    errors, total, is_too_long = latest_errors(job.errors, MOST_ERRORS)
+    if is_too_long:
+        return Text("Errors", [], TOO_LONG.format(len(job.errors)))
     if not errors:
         return Text("Errors", [("", texts.clean(job.errors))], UNREADABLE.format(len(job.errors)))
-    numbered = list(enumerate(errors, start=1))[-MOST_ERRORS:]
     parts = [
-        (f"{position}. {texts.name(path)}", pieces_of(texts.clean(traceback)))
-        for position, (path, traceback) in reversed(numbered)
+        (f"{number}. {texts.name(error.path)}", pieces_of(texts.clean(error.traceback)))
+        for number, error in reversed(errors)
     ]
-    note = "" if len(errors) <= MOST_ERRORS else f"The last {MOST_ERRORS} of {len(errors)} errors."
+    note = "" if total <= MOST_ERRORS else f"The last {MOST_ERRORS} of {total} errors."
     return Tracebacks("Errors, most recent first", parts, note)
 
 
 def workers(job: Any) -> str:
     """Return the workers of the attempts, in order."""
+    if len(job.worker_ids or "") > MOST_STORED:
+        return TOO_LONG.format(len(job.worker_ids))
     found = workers_of(job.worker_ids)
     return texts.clean(", ".join(found[-MOST_ERRORS:]))

@@ -140,6 +140,7 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
         "charts": charts(overview),
         "queues": overview_tables.queues(overview, links),
         "queues_left": overview.queues_left,
+        "queues_unseen": overview.queues_unseen,
         "queues_url": links.to_list(Pause),
         "tasks": overview_tables.tasks(overview, links),
         "tasks_left": overview.tasks_left,

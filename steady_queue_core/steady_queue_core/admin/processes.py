@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from django.db.models import Count
@@ -12,7 +14,16 @@ from django.utils.html import format_html
 from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.damage import ERRORS, is_damage
-from ..listings.processes import alive_threshold, as_tree, metadata_of
+from ..listings.payloads import TOO_LONG
+from ..listings.processes import (
+    MOST_ENTRIES,
+    alive_threshold,
+    as_tree,
+    entries_of,
+    is_too_long,
+    metadata_of,
+    queues_text,
+)
 from ..models import ClaimedExecution, Process, ProcessEnd
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
@@ -22,8 +33,8 @@ from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .page_links import PageLinks
 
-#: Maximum number of jobs on the page of a process.
-MOST_JOBS = 100
+#: Maximum numbers of jobs, and of details, on the page of a process.
+MOST_JOBS, MOST_FIELDS = 100, 50
 
 
 class ProcessAdmin(QueueAdmin):
@@ -71,7 +82,7 @@ class ProcessAdmin(QueueAdmin):
             ("Started", texts.moment(row.created_at)),
             ("Last heartbeat", heartbeat(row)),
         ]
-        fields += [(texts.name(key), texts.clean(value)) for key, value in row.known.items()]
+        fields += _told(row)
         held = [
             (
                 self.job_link(request, claim.job_id),
@@ -86,6 +97,19 @@ class ProcessAdmin(QueueAdmin):
             Fields("Process", fields),
             Table("Claimed jobs", headings, held, "" if held else "None."),
         ]
+
+
+def _told(row: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a process tells of itself, and what is left out of it."""
+    known = islice(row.known.items(), MOST_FIELDS)
+    yield from ((texts.name(key), texts.clean(value)) for key, value in known)
+    if len(row.known) > MOST_FIELDS:
+        yield "Left out", f"The first {MOST_FIELDS} details of {len(row.known):,} are shown."
+    if (queues := entries_of(row.known)) and len(queues) > MOST_ENTRIES:
+        words = f"The first {MOST_ENTRIES:,} queues of {len(queues):,} are looked at."
+        yield "Left out", words
+    if is_too_long(row):
+        yield "Details", TOO_LONG.format(len(row.metadata))
 
 
 def supervisor_link(page: QueueAdmin, request: HttpRequest, row: Any) -> str:
@@ -128,10 +152,9 @@ def host(row: Any) -> str:
 
 @column("serves")
 def serves(row: Any) -> str:
-    queues = row.known.get("queues")
-    if isinstance(queues, list):
-        return texts.named(f"{', '.join(map(str, queues))}; {row.known.get('threads')} threads")
-    return ""
+    if isinstance(row.known.get("queues"), list):
+        return texts.named(f"{queues_text(row.known)}; {row.known.get('threads')} threads")
+    return TOO_LONG.format(len(row.metadata)) if is_too_long(row) else ""
 
 
 @column("jobs")

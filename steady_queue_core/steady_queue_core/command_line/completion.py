@@ -10,7 +10,7 @@ from django.core.management import load_command_class
 from django.core.management.base import CommandParser
 
 from .choice import CHOICE
-from .context import Context
+from .context import Context, writing
 from .exit_codes import DONE
 from .subcommand import Subcommand
 
@@ -30,7 +30,8 @@ class Completion(Subcommand):
         parser.add_argument("shell", choices=sorted(SCRIPTS), help="the kind of shell")
 
     def run(self, context: Context) -> int:
-        context.stdout.write(SCRIPTS[context.options["shell"]](words()))
+        with writing():
+            context.stdout.write(SCRIPTS[context.options["shell"]](words()))
         return DONE
 
 

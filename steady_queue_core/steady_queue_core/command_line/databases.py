@@ -86,9 +86,9 @@ def described(using: str) -> dict[str, Any]:
     }
 
 
-def headings(databases: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield each database with the line above its part of a text: empty if there is only one."""
+def headings(databases: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each database with the lines above its part of a text: none if there is only one."""
     for position, using in enumerate(databases):
-        gap = "\n" if position else ""
         names = ", ".join(backends_on(using))
-        yield using, f"{gap}Database {using} (backend {names})" if len(databases) > 1 else ""
+        lines = [*([""] if position else []), f"Database {using} (backend {names})"]
+        yield using, lines if len(databases) > 1 else []

@@ -83,7 +83,7 @@ def _lines(found: dict[str, list[Finding]]) -> Iterator[str]:
     # Backends can be named only if the settings are right, as they are if there are several.
     named = dict(headings(list(found))) if len(found) > 1 else {}
     for using, findings in found.items():
-        yield from [named[using]] if using in named else []
+        yield from named.get(using, ())
         yield from _table(findings) if findings else ["Nothing is wrong."]
 
 

@@ -82,8 +82,7 @@ def as_json(found: ErrorGroups) -> dict[str, Any]:
 
 def _lines(databases: list[str], found: Sequence[ErrorGroups]) -> Iterator[str]:
     for (_, heading), each in zip(headings(databases), found, strict=True):
-        if heading:
-            yield heading
+        yield from heading
         yield from _of(each)
 
 

@@ -16,6 +16,7 @@ from ..listings.queues import ListedQueue, listed_queues
 from ..listings.wording import duration
 from ..models import FailedExecution
 from ..models.readiness import pending_migrations
+from ..printable import printable
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, FAILED
@@ -106,13 +107,14 @@ class Examination:
         wanted = self.options["queue"] or [each.name for each in self.queues if each.is_unserved]
         for queue in self.queues:
             if queue.name in wanted and not queue.workers:
-                yield f"no live worker serves the queue {queue.name}"
+                yield f"no live worker serves the queue {printable(queue.name)}"
 
     def _late(self, longest: timedelta) -> Iterator[str]:
         for queue in self.queues:
             wait = queue.oldest_wait
             if wait is not None and wait > longest and not queue.is_paused:
-                yield f"the queue {queue.name} waits {duration(wait)}, over {duration(longest)}"
+                name, most = printable(queue.name), duration(longest)
+                yield f"the queue {name} waits {duration(wait)}, over {most}"
 
     def _failed(self, where: str, most: int) -> Iterator[str]:
         counts = [queue.counts["failed"] for queue in self.queues]

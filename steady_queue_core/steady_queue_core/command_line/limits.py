@@ -107,6 +107,5 @@ class Found:
 
 def _lines(databases: list[str], found: list[Found]) -> Iterator[str]:
     for (_, heading), each in zip(headings(databases), found, strict=True):
-        if heading:
-            yield heading
+        yield from heading
         yield from each.lines()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from ..configuration.errors import suggest
 from ..errors import PrometheusMissing
 from ..metrics import metrics_text
-from .context import Context, Output
-from .exit_codes import DONE
+from ..metrics.exposition import known_names
+from .context import Context, Output, writing
+from .exit_codes import DONE, NOT_FOUND
 from .refusal import Refusal
 from .subcommand import Subcommand
 
@@ -26,11 +28,18 @@ class Metrics(Subcommand):
         )
 
     def run(self, context: Context) -> int:
+        names = context.options["names"]
         try:
-            text, _ = metrics_text(names=context.options["names"])
+            known = known_names() if names else frozenset()
+            text, _ = metrics_text(names=names)
         except PrometheusMissing as error:
             raise Refusal(str(error)) from error
-        _write(context.stdout, text.decode())
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            listed = " ".join(f"There is no metric {e!r}; {suggest(e, known)}" for e in unknown)
+            raise Refusal(listed, NOT_FOUND)
+        with writing():
+            _write(context.stdout, text.decode())
         return DONE
 
 

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFo
 from .choice import CHOICE, START
 from .registry import SUBCOMMANDS
 from .subcommand import Subcommand
+from .telling_parser import TellingParser
 
 
 def add_subcommands(
@@ -20,6 +21,8 @@ def add_subcommands(
 
     Django's own options may stand before the subcommand and after it.
     """
+    # Django's create_parser() takes no class, and that of the subcommands' parsers is the same.
+    parser.__class__ = TellingParser
     choice = parser.add_subparsers(
         dest=CHOICE, metavar="subcommand", help="what to do instead of starting the queue:"
     )

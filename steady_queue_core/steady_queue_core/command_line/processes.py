@@ -7,7 +7,7 @@ from typing import Any
 
 from ..listings.process_ends import ListedEnd, listed_ends
 from ..listings.processes import ListedProcess, listed_processes
-from ..listings.wording import duration, moment, name
+from ..listings.wording import clean, duration, moment, name
 from .context import Context
 from .databases import described, headings
 from .exit_codes import DONE
@@ -16,6 +16,8 @@ from .subcommand import Subcommand
 from .table import tables
 
 HEADINGS = ("process", "state", "pid", "host", "serves", "jobs", "heartbeat", "started")
+#: Characters of a queue list.
+MOST_SHOWN = 1_000
 ENDED = ("ended", "process", "pid", "host", "why", "held", "what became of the jobs", "jobs")
 
 
@@ -104,9 +106,7 @@ def _end_as_json(end: ListedEnd) -> dict[str, Any]:
 
 
 def _as_row(process: ListedProcess) -> list[object]:
-    row, serves = process.row, ""
-    if process.queues:
-        serves = f"{', '.join(process.queues)}; {process.known.get('threads')} threads"
+    row, serves = process.row, clean(process.serves_text, MOST_SHOWN)
     return [
         f"{'└ ' if process.nested else ''}{row.name}",
         process.state,

@@ -1,4 +1,4 @@
-"""Asking before something is lost."""
+"""Asking before something is lost, or done by mistake."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .exit_codes import FAILED, WRONG_USAGE
 from .refusal import Refusal
 
 
-def confirm(context: Context, question: str) -> None:
+def confirm(context: Context, question: str, answers: str = "--yes, or --dry-run") -> None:
     """Ask unless ``--yes`` is given; raise ``Refusal`` if nobody can be asked, or the answer is
-    no."""
+    no. ``answers``: the options that answer the question."""
     if context.options["yes"]:
         return
     if not sys.stdin.isatty():
-        raise Refusal(f"{question} Nobody can be asked: say --yes, or --dry-run.", WRONG_USAGE)
+        raise Refusal(f"{question} Nobody can be asked: say {answers}.", WRONG_USAGE)
     context.note(f"{question} [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refusal("Nothing was changed.", FAILED)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from ..listings.processes import listed_processes
-from ..listings.queues import STATES, ListedQueue, listed_queues
+from ..listings.queues import STATES, ListedQueue, left_out, listed_queues
 from ..listings.wording import duration
 from .context import Context
 from .databases import described, headings
@@ -25,15 +27,27 @@ class Queues(Subcommand):
 
     def run(self, context: Context) -> int:
         databases = context.databases.to_read()
-        found = {using: listed_queues(using, listed_processes(using)) for using in databases}
+        processes = {using: listed_processes(using) for using in databases}
+        found = {using: listed_queues(using, processes[using]) for using in databases}
+        left = {using: left_out(processes[using]) for using in databases}
         rows = {using: [as_row(each) for each in queues] for using, queues in found.items()}
         lines = tables(headings(databases), HEADINGS, rows, "No queue has jobs.")
         data = [
-            {**described(using), "queues": [as_json(each) for each in queues]}
+            {
+                **described(using),
+                "queues": [as_json(each) for each in queues],
+                "left_out": left[using],
+            }
             for using, queues in found.items()
         ]
-        context.show({"databases": data}, lines)
+        context.show({"databases": data}, chain(lines, told_of(sum(left.values()))))
         return DONE
+
+
+def told_of(left: int) -> Iterator[str]:
+    """Yield a line about queues that are left out, if there are any."""
+    if left:
+        yield f"Workers name {left:,} more queues, which were not looked at."
 
 
 def as_row(queue: ListedQueue) -> list[str]:

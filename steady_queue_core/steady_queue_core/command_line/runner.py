@@ -7,10 +7,10 @@ import sys
 from contextlib import suppress
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 
 from ..errors import DialectError, MigrationsMissing, SteadyQueueError
-from .context import Context
+from .context import Context, Unwritable
 from .exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, REFUSED
 from .migrations import pending_anywhere
 from .refusal import Refusal
@@ -21,11 +21,15 @@ def run(subcommand: Subcommand, context: Context) -> int:
     """Run a subcommand; return its exit status."""
     try:
         code = _run(subcommand, context)
-        context.stdout.flush()
+        context.flush()
         return code
     except BrokenPipeError:
         _silence()
         return BROKEN_PIPE
+    except Unwritable as error:
+        context.note(f"The output cannot be written: {error}")
+        _silence()
+        return FAILED
 
 
 def _run(subcommand: Subcommand, context: Context) -> int:
@@ -39,9 +43,12 @@ def _run(subcommand: Subcommand, context: Context) -> int:
         return _fail(context, str(error), FAILED)
     except (DatabaseError, InterfaceError) as error:
         return _fail_by_database(context, error)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _fail(context, str(error), FAILED)
     except KeyboardInterrupt:
-        context.note("Interrupted.")
-        return INTERRUPTED
+        return _fail(context, "Interrupted.", INTERRUPTED)
 
 
 def _fail(context: Context, message: str, code: int) -> int:
@@ -57,8 +64,6 @@ def _fail_by_database(context: Context, error: Exception) -> int:
     if pending:
         listed = ", ".join(pending)
         return _fail(context, f"Migrations are pending: {listed}. Run: manage.py migrate", REFUSED)
-    if not isinstance(error, (OperationalError, InterfaceError)):
-        raise error
     return _fail(context, f"The database reports an error: {str(error).strip()}", FAILED)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from ..dialects.database import Database
@@ -12,9 +13,10 @@ from ..listings.job_rows import RELATED
 from ..listings.payloads import shown_call, shown_result
 from ..listings.wording import clean, moment
 from ..models import Job, Process
-from ..printable import indented
+from ..printable import indented_lines
 from ..tasks.metadata import JobMetadata
-from ..tasks.results import errors_of, workers_of
+from ..tasks.results import workers_of
+from ..tasks.stored_errors import LatestErrors, latest_errors
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, FAILED, NOT_FOUND
@@ -120,18 +122,19 @@ class Shown:
             yield f"  {label + ':':<17}{value}"
         yield "  arguments:"
         for text in self.call.lines() if self.call.is_readable else ():
-            yield indented(clean(text))
+            yield from indented_lines(clean(text))
         yield from self._note(self.call.note or ("" if self.call.lines() else "(none)"))
         if self.result is not None:
             yield "  result:"
-            yield indented(clean(self.result.text)) if not self.result.note else ""
+            text = clean(self.result.text)
+            yield from indented_lines(text) if not self.result.note else ()
             yield from self._note(self.result.note)
         yield from self._error_lines()
 
     @staticmethod
     def _note(note: str) -> Iterator[str]:
         if note:
-            yield indented(clean(note))
+            yield f"    {clean(note)}"
 
     def _error_lines(self) -> Iterator[str]:
         failure = execution(self.job, "failedexecution")
@@ -139,17 +142,24 @@ class Shown:
             yield f"  error:           {clean(failure.exception_class)}: {clean(failure.message)}"
             if failure.fingerprint:
                 yield f"  error group:     {clean(failure.fingerprint)}"
-        if self._errors:
-            yield "  errors of attempts, the first one first:"
+        if self._latest.is_too_long:
+            yield "  errors of attempts: too long to show"
+        elif self._errors:
+            left = self._latest.total - len(self._errors)
+            more = f", without the {left:,} before" if left else ""
+            yield f"  errors of attempts, the first one first{more}:"
         for path, text in self._errors:
-            yield indented(clean(path))
+            yield f"    {clean(path)}"
             if self.with_tracebacks:
-                yield "\n".join(f"  {line}" for line in indented(clean(text)).split("\n"))
+                yield from (f"  {line}" for line in indented_lines(clean(text)))
 
     @property
     def _errors(self) -> list[tuple[str, str]]:
-        found = errors_of(self.job.errors) if self.job.errors else []
-        return [(str(path), str(text)) for path, text in found or []][-MOST_ERRORS:]
+        return [(error.path, error.traceback) for _, error in self._latest.errors]
+
+    @cached_property
+    def _latest(self) -> LatestErrors:
+        return latest_errors(self.job.errors, MOST_ERRORS)
 
     def _process(self, process_id: Any) -> str:
         rows = Process.objects.using(self.job._state.db).filter(pk=process_id)

@@ -8,14 +8,14 @@ from typing import Any
 
 from ..dialects.database import Database
 from ..listings.processes import ListedProcess, listed_processes
-from ..listings.queues import ListedQueue, listed_queues
+from ..listings.queues import ListedQueue, left_out, listed_queues
 from ..listings.recurring import ListedSchedule, listed_schedules
 from ..listings.wording import duration
 from .context import Context
 from .databases import described, headings
 from .exit_codes import DONE
 from .formats import instant
-from .queues import HEADINGS, as_json, as_row
+from .queues import HEADINGS, as_json, as_row, told_of
 from .subcommand import Subcommand
 from .table import table
 
@@ -32,7 +32,7 @@ class Status(Subcommand):
         lines = [
             line
             for using, heading in headings(databases)
-            for line in (*([heading] if heading else []), *found[using].lines())
+            for line in (*heading, *found[using].lines())
         ]
         context.show({"databases": [each.as_json() for each in found.values()]}, lines)
         return DONE
@@ -81,6 +81,7 @@ class Snapshot:
             yield from table(HEADINGS, [as_row(each) for each in self.queues])
         else:
             yield "No queue has jobs."
+        yield from told_of(left_out(self.processes))
         yield f"paused: {', '.join(self._paused) or 'none'}"
         yield f"schedules: {len(self.schedules)}{self._upcoming}"
         yield f"processes: {self.live} live, {len(self.processes) - self.live} stale"

@@ -21,16 +21,15 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator
 
 
 def tables(
-    titles: Iterable[tuple[str, str]],
+    titles: Iterable[tuple[str, list[str]]],
     headings: Sequence[str],
     rows: Mapping[str, Sequence[Sequence[object]]],
     none: str,
 ) -> Iterator[str]:
-    """Yield the lines of a table for each database. ``titles``: the databases, each with the line
+    """Yield the lines of a table for each database. ``titles``: the databases, each with the lines
     above its table, if there are several; ``none``: the line in place of a table without rows."""
     for using, title in titles:
-        if title:
-            yield title
+        yield from title
         if rows[using]:
             yield from table(headings, rows[using])
         else:

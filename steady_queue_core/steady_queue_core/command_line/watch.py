@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from ..errors import SteadyQueueError
 from ..listings.wording import moment
-from ..printable import printable_lines
+from ..printable import printable
 from .context import Context
 from .databases import headings
 from .exit_codes import DONE
@@ -45,7 +45,7 @@ class Watch(Subcommand):
         try:
             with screen or _Plain(context) as view:
                 while True:
-                    view.update("\n".join(_lines(databases)), refresh=True)
+                    view.update("\n".join(map(printable, _lines(databases))), refresh=True)
                     looks += 1
                     if looks == context.options["times"]:
                         return DONE
@@ -67,8 +67,9 @@ class _Plain:
         """Leave what was printed."""
 
     def update(self, text: str, *, refresh: bool) -> None:
-        self._context.say(f"{text}\n\n")
-        self._context.stdout.flush()
+        for line in (*text.split("\n"), ""):
+            self._context.say(line)
+        self._context.flush()
 
 
 def _screen() -> Any:
@@ -83,7 +84,7 @@ def _screen() -> Any:
         """Takes text without markup."""
 
         def update(self, renderable: Any, *, refresh: bool = False) -> None:
-            super().update(Text(printable_lines(renderable)), refresh=refresh)
+            super().update(Text(renderable), refresh=refresh)
 
     return Screen(Text(""), auto_refresh=False, screen=True)
 
@@ -91,8 +92,7 @@ def _screen() -> Any:
 def _lines(databases: list[str]) -> Iterator[str]:
     yield moment(timezone.now())
     for using, heading in headings(databases):
-        if heading:
-            yield heading
+        yield from heading
         try:
             yield from Snapshot.of(using).lines()
         except (SteadyQueueError, Refusal, ImproperlyConfigured) as error:

@@ -10,6 +10,7 @@ from typing import Any
 from .. import arguments
 from ..arguments import DeserializationError
 from ..payloads import PayloadError
+from ..printable import printable
 from ..tasks.stored_payloads import call_text, result_text
 from .redaction import Redactor
 
@@ -41,13 +42,16 @@ class ShownCall:
         pretty = self.size <= MOST_PRETTY
         return [
             *(formatted(value, pretty) for value in self.args),
-            *(f"{name}={formatted(value, pretty)}" for name, value in self.kwargs.items()),
+            *(
+                f"{printable(name)}={formatted(value, pretty)}"
+                for name, value in self.kwargs.items()
+            ),
         ]
 
     def texts(self) -> Iterator[str]:
         """Yield the arguments as text, each on one line, with the names of those that have some."""
         yield from map(repr, self.args)
-        yield from (f"{name}={value!r}" for name, value in self.kwargs.items())
+        yield from (f"{printable(name)}={value!r}" for name, value in self.kwargs.items())
 
 
 def shown_call(

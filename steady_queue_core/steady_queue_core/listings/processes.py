@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -12,15 +13,17 @@ from django.db.models import Count
 
 from ..configuration import ConfigurationError
 from ..configured_backends import options_on
-from ..dialects import QueueSelector, portable
+from ..dialects import portable
 from ..dialects.database import Database
 from ..models import ClaimedExecution, Process
 from ..models.process import NEVER_AGAIN
 from .damage import ERRORS, is_damage, read_each
+from .queue_list import QueueList
 
 DEFAULT_THRESHOLD = timedelta(minutes=5)
-#: Most processes that are listed.
-MOST = 2_000
+#: Most processes that are listed, entries of the queue list of one, and characters of what one
+#: tells of itself.
+MOST, MOST_ENTRIES, MOST_METADATA = 2_000, 1_000, 2**20
 LIVE, STALE, DEAD = "live", "stale", "declared dead"
 
 
@@ -40,11 +43,30 @@ class ListedProcess:
     def is_live(self) -> bool:
         return self.state == LIVE
 
-    @property
+    @cached_property
     def queues(self) -> list[str]:
-        """The entries of the queue list of a worker."""
-        found = self.known.get("queues")
-        return [str(each) for each in found] if isinstance(found, list) else []
+        """The entries of the queue list of a worker, as far as they are looked at."""
+        return [str(each) for each in entries_of(self.known)[:MOST_ENTRIES]]
+
+    @property
+    def serves_text(self) -> str:
+        """The queue list of a worker on one line; empty: it has none."""
+        return (
+            f"{queues_text(self.known)}; {self.known.get('threads')} threads" if self.queues else ""
+        )
+
+    @property
+    def serves_any(self) -> bool:
+        """Whether this is a live worker."""
+        return self.is_live and self._is_worker
+
+    @property
+    def _is_worker(self) -> bool:
+        return self.row.kind == "worker" and bool(self.queues)
+
+    @cached_property
+    def _list(self) -> QueueList:
+        return QueueList(self.queues)
 
     def serves(self, queue: str) -> bool:
         """Whether this is a live worker that takes jobs from a queue."""
@@ -52,15 +74,7 @@ class ListedProcess:
 
     def would_serve(self, queue: str) -> bool:
         """Whether this is a worker that takes jobs from a queue, as long as it lives."""
-        if not (self.row.kind == "worker" and self.queues):
-            return False
-        selector = QueueSelector.of(self.queues)
-        if selector.takes_all:
-            return not selector.excludes(queue)
-        found = selector.matching(
-            lambda prefix: [queue] if queue.startswith(prefix) else [], frozenset()
-        )
-        return queue in found
+        return self._is_worker and self._list.takes(queue)
 
 
 def listed_processes(using: str) -> list[ListedProcess]:
@@ -134,9 +148,29 @@ def alive_threshold(using: str) -> timedelta:
 
 
 def metadata_of(row: Process) -> dict[str, Any]:
-    """Return what a process tells of itself; nothing if its row was damaged."""
+    """Return what a process tells of itself; nothing if its row was damaged, or holds
+    more than a process tells."""
     try:
-        found = json.loads(row.metadata)
+        found = {} if is_too_long(row) else json.loads(row.metadata)
     except (ValueError, TypeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def entries_of(known: dict[str, Any]) -> list[Any]:
+    """Return all entries of the queue list of a worker."""
+    found = known.get("queues")
+    return found if isinstance(found, list) else []
+
+
+def queues_text(known: dict[str, Any]) -> str:
+    """Return the queue list of a worker as text, and how many entries are left out."""
+    entries = entries_of(known)
+    left = len(entries) - MOST_ENTRIES
+    more = f" and {left:,} more, which are not looked at" if left > 0 else ""
+    return ", ".join(map(str, entries[:MOST_ENTRIES])) + more
+
+
+def is_too_long(row: Process) -> bool:
+    """Whether a row holds more than a process tells of itself, so that it is not read."""
+    return isinstance(row.metadata, (str, bytes)) and len(row.metadata) > MOST_METADATA

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from django.db import connections
@@ -28,12 +29,15 @@ from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
 from .damage import ERRORS, is_damage, read_each, readable
 from .keyset import is_storable
-from .processes import ListedProcess, workers_of
+from .processes import ListedProcess
+from .queue_list import LiveWorkers
 
 #: Queues that one statement counts.
 MOST_AT_ONCE = 50
 #: Jobs that one statement looks up.
 MOST_LOOKED_UP = 1_000
+#: Most queues without jobs that are listed because workers name them.
+MOST_NAMED = 1_000
 #: The states other than ready. A failed execution does not have the name of its queue.
 STATES: dict[str, type[Execution]] = {
     "running": ClaimedExecution,
@@ -86,6 +90,7 @@ def listed_queues(
         *extra,
     }
     ordered = sorted(names)
+    workers = LiveWorkers(processes)
     pauses = read_each(Pause.objects.using(using), ordered)
     return [
         ListedQueue(
@@ -95,7 +100,7 @@ def listed_queues(
             ready=ready,
             oldest_wait=_since(ready.first, present),
             counts={state: _count(name, *found) for state, found in counts.items()},
-            workers=workers_of(processes, name),
+            workers=workers.of(name),
         )
         for name, ready in zip(ordered, _ready(using, ordered), strict=True)
     ]
@@ -152,11 +157,20 @@ def _count(name: str, found: dict[str, int], exact: bool) -> BoundedCount:
 
 
 def named_by_workers(processes: Iterable[ListedProcess]) -> Iterator[str]:
-    """Yield the queues that live workers name, without those that no database could have."""
-    for process in processes:
-        if process.is_live:
-            names = (name for name in process.queues if name[:1] != "!" and name[-1:] != "*")
-            yield from filter(is_storable, names)
+    """Yield the queues that live workers name, each once, without those that no database could
+    have; as many as are looked at."""
+    yield from islice(_named(processes), MOST_NAMED)
+
+
+def left_out(processes: Iterable[ListedProcess]) -> int:
+    """Return how many queues that live workers name are not looked at."""
+    return max(0, sum(1 for _ in _named(processes)) - MOST_NAMED)
+
+
+def _named(processes: Iterable[ListedProcess]) -> Iterator[str]:
+    entries = dict.fromkeys(name for each in processes if each.is_live for name in each.queues)
+    names = (name for name in entries if name[:1] != "!" and name[-1:] != "*")
+    return filter(is_storable, names)
 
 
 def _since(first: datetime | None, present: datetime) -> timedelta | None:

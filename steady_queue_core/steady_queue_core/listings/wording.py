@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from ..dialects import portable
+from ..printable import printable, printable_text
 
 #: Maximum length of a text, and of a name in a table.
 MOST_TEXT = 20_000
@@ -17,10 +18,9 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def clean(value: object, most: int = MOST_TEXT) -> str:
-    """Return text with lone surrogates and control characters escaped, and truncated."""
+    """Return text with what is unsafe to print escaped, except newlines and tabs, and truncated."""
     text = str(value)
-    cut = text[:most].encode("utf-8", "backslashreplace").decode()
-    shown = "".join(each if each in "\n\t" or each.isprintable() else _escape(each) for each in cut)
+    shown = printable_text(text[:most])
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters in all)"
 
 
@@ -30,9 +30,9 @@ def line(value: object) -> str:
 
 
 def name(value: object) -> str:
-    """Return a name, truncated for a table cell."""
+    """Return a name on a single line, truncated for a table cell."""
     text = str(value)
-    return clean(text if len(text) <= MOST_NAME else text[: MOST_NAME - 1] + "…")
+    return printable(text if len(text) <= MOST_NAME else text[: MOST_NAME - 1] + "…")
 
 
 def moment(value: datetime | None) -> str:
@@ -66,8 +66,3 @@ def between(start: datetime | None, end: datetime | None) -> str:
     if start is None or end is None:
         return ""
     return duration(portable.aware(end) - portable.aware(start))
-
-
-def _escape(character: str) -> str:
-    # Spaces of other widths are harmless.
-    return character if character.isspace() and ord(character) > 0x9F else ascii(character)[1:-1]

@@ -18,11 +18,23 @@ def metrics_text(accept: str | None = None, names: Collection[str] = ()) -> tupl
     tells of a database that does not answer. ``names``: only these families, without ``_total``.
     Raises ``PrometheusMissing``.
     """
-    try:
-        client: Any = import_module("prometheus_client.exposition")
-    except ImportError as error:
-        raise PrometheusMissing(MISSING) from error
+    client = _client()
     from .families import Families
 
     encode, content_type = client.choose_encoder(accept or "")
     return encode(Families(names)), content_type
+
+
+def known_names() -> frozenset[str]:
+    """Return the names of all families, without ``_total``. Raises ``PrometheusMissing``."""
+    _client()
+    from .families import family_names
+
+    return family_names()
+
+
+def _client() -> Any:
+    try:
+        return import_module("prometheus_client.exposition")
+    except ImportError as error:
+        raise PrometheusMissing(MISSING) from error

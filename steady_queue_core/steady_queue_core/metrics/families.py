@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from prometheus_client import Metric
 from prometheus_client.core import (
@@ -41,28 +41,31 @@ class Families:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families with the samples of all databases."""
-        for family in self._all():
+        for family in _of(list(scrapes())):
             if not self._names or family.name in self._names:
                 yield make_printable(family)
 
-    def _all(self) -> Iterator[Metric]:
-        found = list(scrapes())
-        up = GaugeMetricFamily(
-            "steady_queue_up", "Whether the database answers", labels=["backend"]
-        )
-        for backend, scrape in found:
-            up.add_metric([backend], 0.0 if scrape is None else 1.0)
-        yield up
-        answered = [(backend, scrape) for backend, scrape in found if scrape is not None]
-        yield _info(answered)
-        yield from _of_queues(answered)
-        yield from _of_processes(answered)
-        yield from _of_schedules(answered)
-        yield from _counters(answered)
-        yield from _histograms(answered)
-
 
 Answered = Iterable[tuple[str, Scrape]]
+
+
+def family_names() -> frozenset[str]:
+    """Return the names of all families."""
+    return frozenset(family.name for family in _of([]))
+
+
+def _of(found: Sequence[tuple[str, Scrape | None]]) -> Iterator[Metric]:
+    up = GaugeMetricFamily("steady_queue_up", "Whether the database answers", labels=["backend"])
+    for backend, scrape in found:
+        up.add_metric([backend], 0.0 if scrape is None else 1.0)
+    yield up
+    answered = [(backend, scrape) for backend, scrape in found if scrape is not None]
+    yield _info(answered)
+    yield from _of_queues(answered)
+    yield from _of_processes(answered)
+    yield from _of_schedules(answered)
+    yield from _counters(answered)
+    yield from _histograms(answered)
 
 
 def _info(answered: Answered) -> Metric:

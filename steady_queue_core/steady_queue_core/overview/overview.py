@@ -48,6 +48,8 @@ class Overview:
     #: The queues in the scope, those with the most ready jobs first; and how many are left out.
     queues: Sequence[QueueLine]
     queues_left: int
+    #: How many queues of the database were not looked at, because there are too many.
+    queues_unseen: int
     longest: Sequence[LongRun]
     causes: Causes
     #: ``None``: not read.
@@ -59,7 +61,7 @@ class Overview:
         busy = Busy.of(scope)
         moment, processes = registered(scope.using, busy.by_process, busy.moment)
         history = History.of(scope, moment.minute)
-        names = queue_names(
+        names, unseen = queue_names(
             readable(Database.of(scope.using).list_queues), busy, processes, history
         )
         patient = Patient(scope.using)
@@ -83,6 +85,7 @@ class Overview:
             problems=problems(Evidence(patient, moment, lengths, history, longest)),
             queues=ordered[:MOST_SHOWN],
             queues_left=len(ordered[MOST_SHOWN:]),
+            queues_unseen=unseen,
             longest=[each for each in longest if scope.has(each.queue, each.task)],
             causes=causes(scope),
             schedules=next_runs(scope, moment) if with_schedules else None,

@@ -9,7 +9,8 @@ from functools import cached_property
 
 from ..dialects import portable
 from ..listings.counts import BoundedCount
-from ..listings.processes import ListedProcess, workers_of
+from ..listings.processes import ListedProcess
+from ..listings.queue_list import LiveWorkers
 from ..listings.queues import ListedQueue, named_by_workers
 from .busy import Busy
 from .history import History
@@ -76,18 +77,20 @@ def queue_names(
     busy: Busy,
     processes: Iterable[ListedProcess],
     history: History,
-) -> list[str]:
-    """Return the names of queues that somebody knows: those with jobs first, sorted by name."""
+) -> tuple[list[str], int]:
+    """Return the names of queues that somebody knows, sorted, those with jobs before others if
+    there are too many; and how many are left out."""
     now = {*listed, *busy.running, *busy.blocked, *busy.paused}
     others = {*named_by_workers(processes), *history.by_queue, *history.sparks} - {"", *now}
     found = [*sorted(now), *sorted(others)]
-    return sorted(found[:MOST])
+    return sorted(found[:MOST]), len(found[MOST:])
 
 
 def listed_queues(
     lengths: Lengths, busy: Busy, processes: Sequence[ListedProcess], moment: Moment
 ) -> list[ListedQueue]:
     """Return the queues as other pages and the doctor see them."""
+    workers = LiveWorkers(processes)
     return [
         ListedQueue(
             name,
@@ -96,7 +99,7 @@ def listed_queues(
             ready=ready,
             oldest_wait=_since(ready.first, moment.present),
             counts={"running": BoundedCount(busy.running[name], busy.all_running)},
-            workers=workers_of(processes, name),
+            workers=workers.of(name),
         )
         for name, ready in lengths.queues.items()
     ]

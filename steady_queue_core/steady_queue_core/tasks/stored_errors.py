@@ -7,6 +7,9 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
+#: The queue stores no longer text; people are not shown what is in it.
+MOST_READ = 2**22
+
 
 class StoredError(NamedTuple):
     """An error of a job; what is not known is ``None`` or empty."""
@@ -35,7 +38,27 @@ class StoredError(NamedTuple):
 def stored_errors(text: str | None) -> list[StoredError]:
     """Return the errors in a stored list. Skips damaged ones, which must not prevent a job from
     ending."""
-    return [error for each in items_of(text) if (error := _read(each)) is not None]
+    return [_read(each) for each in items_of(text) if _is_error(each)]
+
+
+class LatestErrors(NamedTuple):
+    """The most recent errors of a job, and how many there are."""
+
+    #: Each with its number, from 1 on.
+    errors: list[tuple[int, StoredError]]
+    total: int
+    #: Whether the stored text is so long that it was not read.
+    is_too_long: bool = False
+
+
+def latest_errors(text: str | None, most: int) -> LatestErrors:
+    """Return the last ``most`` errors in a stored list, without reading all of the others."""
+    if text and len(text) > MOST_READ:
+        return LatestErrors([], 0, is_too_long=True)
+    items = [each for each in items_of(text) if _is_error(each)]
+    first = max(0, len(items) - most)
+    found = [(number, _read(each)) for number, each in enumerate(items[first:], first + 1)]
+    return LatestErrors(found, len(items))
 
 
 def items_of(text: str | None) -> list[Any]:
@@ -47,12 +70,14 @@ def items_of(text: str | None) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _read(item: Any) -> StoredError | None:
+def _is_error(item: Any) -> bool:
     if not isinstance(item, list) or len(item) not in (2, 3):
-        return None
+        return False
+    return isinstance(item[0], str) and isinstance(item[1], str)
+
+
+def _read(item: Any) -> StoredError:
     path, traceback, *rest = item
-    if not (isinstance(path, str) and isinstance(traceback, str)):
-        return None
     known = rest[0] if rest and isinstance(rest[0], dict) else {}
     attempt, seconds = _number(known.get("attempt")), _number(known.get("seconds"))
     worker = known.get("worker")

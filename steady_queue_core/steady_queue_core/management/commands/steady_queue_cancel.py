@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 
 from ...command_line.databases import DatabaseChoice
 from ...command_line.exit_codes import WRONG_USAGE
@@ -65,9 +65,9 @@ class Command(BaseCommand):
             raise CommandError(told, returncode=refusal.exit_code) from refusal
         except (ConfigurationError, DialectError, MigrationsMissing) as error:
             raise CommandError(printable_lines(str(error))) from error
-        except (OperationalError, InterfaceError) as error:
+        except (DatabaseError, InterfaceError) as error:
             raise CommandError(
-                f"The database does not answer: {printable_lines(str(error).strip())}"
+                f"The database reports an error: {printable_lines(str(error).strip())}"
             ) from error
 
     def _cancel_each(self, jobs: JobQuerySet, ids: list[int], *, dry: bool) -> None:
