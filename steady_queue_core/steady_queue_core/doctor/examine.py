@@ -13,6 +13,7 @@ from . import (
     database,
     failures,
     heartbeats,
+    hosts,
     job,
     left_behind,
     limits,
@@ -26,6 +27,7 @@ from . import (
     schema,
     settings,
     stops,
+    threads,
     unknown_tasks,
 )
 from .finding import Finding, in_order
@@ -37,6 +39,7 @@ EXAMINATIONS = (
     *schema.EXAMINATIONS,
     *processes.EXAMINATIONS,
     *heartbeats.EXAMINATIONS,
+    *threads.EXAMINATIONS,
     *queues.EXAMINATIONS,
     *scheduled.EXAMINATIONS,
     *schedules.EXAMINATIONS,
@@ -45,6 +48,7 @@ EXAMINATIONS = (
     *limits.EXAMINATIONS,
     *permits.EXAMINATIONS,
     *busy_limits.EXAMINATIONS,
+    *hosts.EXAMINATIONS,
     *failures.EXAMINATIONS,
     *clock.EXAMINATIONS,
     *retention.EXAMINATIONS,

@@ -17,6 +17,9 @@ PAGES = {
     "schedule-not-read": "schedules",
     "scheduler-late": "schedules",
     "scheduler-missing": "processes",
+    "threads-held": "processes",
+    "backlog": "jobs",
+    "host-failing": "errors",
     "failures-many": "errors",
     "retention-undone": "processes",
 }
