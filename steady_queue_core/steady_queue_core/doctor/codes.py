@@ -7,6 +7,7 @@ FATAL = ("settings-invalid", "dialect-missing", "database-unreachable", "migrati
 
 OF_QUEUES = (
     "table-locked",
+    "rows-hidden",
     "file-remote",
     "check-error",
     "clock-set-back",

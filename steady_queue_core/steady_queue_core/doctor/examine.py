@@ -64,8 +64,7 @@ def examine(using: str) -> list[Finding]:
     All reads are bounded. What cannot be examined is a finding, too.
     """
     patient = Patient(using)
-    found = access.obstacles(using) or locks.held(patient)
-    found = found or findings_of(EXAMINATIONS, patient)
+    found = locks.ahead(patient, access.obstacles(using)) or findings_of(EXAMINATIONS, patient)
     return [replace(each, database=using) for each in in_order(found)]
 
 
@@ -76,6 +75,6 @@ def examine_job(job_id: int, using: str) -> list[Finding]:
     """
     patient = Patient(using)
     found = access.obstacles(using)
-    if not found:
-        found = findings_of((partial(job.readable_findings, job_id),), patient)
+    found = found or findings_of((partial(job.readable_findings, job_id),), patient)
+    found = locks.hidden(patient, found) or found
     return [replace(each, database=using) for each in in_order(found)]

@@ -92,7 +92,7 @@ def obstacles(using: str, *, is_refresh: bool) -> Sequence[Finding]:
     look = _obstacles[using]
     # It is seen at once that they are gone.
     keep = OFTEN if is_refresh and not look.found else 0.0
-    return look.findings(lambda: access.obstacles(using) or locks.held(Patient(using)), keep)
+    return look.findings(lambda: locks.ahead(Patient(using), access.obstacles(using)), keep)
 
 
 def findings(patient: Patient, *, is_refresh: bool) -> list[Finding]:
