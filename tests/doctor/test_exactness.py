@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steady_queue_core.dialects.conformance.base import limited_job
-from steady_queue_core.doctor import examine
+from steady_queue_core.doctor import examine, examine_job
 from steady_queue_core.listings import counts
 from steady_queue_core.listings import queues as listed
 from steady_queue_core.models import (
@@ -97,6 +97,18 @@ def test_a_holder_that_runs_is_named_before_others(using: str, ward: Ward) -> No
     ward.age(ward.rows(BlockedExecution), created_at=10 * MINUTE)
     [text] = said(ward, "limit-busy")
     assert f"job {second.job_id}, claimed" in text
+
+
+@pytest.mark.parametrize(
+    ("to", "others"), [(5, ""), (7, "; and 2 others"), (20, "; and 15+ others")]
+)
+@on_every_database
+def test_more_holders_than_are_named(using: str, ward: Ward, to: int, others: str) -> None:
+    jobs = [limited_job("account", to, task_path=TASK) for _ in range(to + 1)]
+    *_, blocked = ward.dialect.enqueue(ward.connection, jobs)
+    [*_, found] = examine_job(blocked.job_id or 0, using)
+    assert found.text.count("; job ") == 4
+    assert found.text.endswith(f'ready in queue "default"{others}.')
 
 
 @on_every_database
