@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.core.checks import CheckMessage, Error, Warning
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -69,14 +69,11 @@ def hidden_rows(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 def messages(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
     """Yield the messages of the system check."""
-    makers: dict[str, tuple[Any, str]] = {
-        PROBLEM: (Error, "steady_queue.E204"),
-        WARNING: (Warning, "steady_queue.W205"),
-    }
     for kind, each in secured(connection).items():
-        if kind in makers:
-            maker, id_ = makers[kind]
-            yield maker(_text(kind, each), hint=each.remedy, id=id_)
+        if kind == PROBLEM:
+            yield Error(_text(kind, each), hint=each.remedy, id="steady_queue.E204")
+        elif kind == WARNING:
+            yield Warning(_text(kind, each), hint=each.remedy, id="steady_queue.W205")
 
 
 def _text(kind: str, each: Secured) -> str:
