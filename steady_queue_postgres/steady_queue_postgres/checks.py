@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported, tables
 
-from . import host_checks
+from . import host_checks, row_security
 from .pooler import is_declared, is_pooled
 from .session import require_version
 
@@ -27,8 +27,8 @@ GROUP BY name ORDER BY name"""
 
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Report servers that are too old or read-only, missing privileges, other isolation levels,
-    undeclared poolers, and hosts that a connection may wait for in vain."""
+    """Report servers that are too old or read-only, missing privileges, hidden rows, other
+    isolation levels, undeclared poolers, and hosts that a connection may wait for in vain."""
     connection.ensure_connection()
     try:
         require_version(connection)
@@ -93,4 +93,4 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
                 id="steady_queue.W202",
             )
         )
-    return [*found, *host_checks.run(connection)]
+    return [*found, *row_security.messages(connection), *host_checks.run(connection)]

@@ -8,6 +8,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import PROBLEM, Observation, observed, rows_of, tables
 
+from .row_security import hidden_rows
+
 #: Seconds after which a transaction is old.
 OLD = 300
 #: Bytes of the write-ahead log that a slot keeps from being removed.
@@ -169,6 +171,7 @@ def used_connections(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 LOOKS = (
     locked_tables,
+    hidden_rows,
     old_transactions,
     prepared_transactions,
     replication_slots,

@@ -28,6 +28,7 @@ from steady_queue_core.admin import (
     register,
 )
 from steady_queue_core.admin import overview as admin_overview
+from steady_queue_core.doctor import Finding
 from steady_queue_core.models import (
     Job,
     Pause,
@@ -38,11 +39,11 @@ from steady_queue_core.models import (
     Sample,
     Statistic,
 )
-from steady_queue_core.overview import registered
+from steady_queue_core.overview import closer, registered
 from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
 
 from ..doctor.ward import HOUR as AN_HOUR
-from ..overview.planting import TASK, Garden
+from ..overview.planting import TASK, Garden, no_closer_look
 from ..servers.kinds import KINDS
 from .places import on_every_database, tasks_in
 from .test_error_groups import buttons, fail
@@ -128,6 +129,7 @@ def see(visitor: Visitor, **query: Any) -> Page:
 
 def queries_of(using: str, visitor: Visitor, **query: Any) -> int:
     with (
+        no_closer_look(using),
         CaptureQueriesContext(connections["default"]) as ours,
         CaptureQueriesContext(connections[using]) as theirs,
     ):
@@ -515,3 +517,16 @@ def test_its_files_are_found() -> None:
 )
 def test_rates_have_few_digits(per_minute: float, shown: str) -> None:
     assert overview_tables.rate(per_minute) == shown
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_nothing_can_be_read_no_numbers_are_shown(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = Finding("table-locked", "problem", "Somebody has locked it.", "Wait.")
+    monkeypatch.setattr(closer.locks, "held", lambda _: [lock])
+    visitor = Visitor(*EVERYTHING)
+    for page in (see(visitor), see(visitor, fragment="1")):
+        assert page.status == 200
+        assert "Problems (1) Somebody has locked it. Wait. (table-locked)" in page
+        assert Markup(page.source).values("data-part") == ["problems"]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from steady_queue_core import __version__
 from steady_queue_core.dialects import portable
 from steady_queue_core.doctor import Finding, examine, examine_job
-from steady_queue_core.models import Process
+from steady_queue_core.models import Process, Statistic
 from steady_queue_core.models.process import register
+from steady_queue_core.statistics.tally import Tally
 
 from ..models.everywhere import Jobs
 
@@ -96,3 +97,15 @@ def cause(code: str, said: str = "", advised: str = "") -> Callable[[Any], Any]:
 def diagnosis(ward: Ward, job_id: int | None) -> list[Finding]:
     """Return what the doctor says."""
     return examine(ward.using) if job_id is None else examine_job(job_id, ward.using)
+
+
+def usual(ward: Ward, task: str, took: timedelta) -> None:
+    """Have a task take so long, as a rule."""
+    minute = int(ward.present(ward.using).timestamp() // 60) - 30
+    tally = Tally(finished=50)
+    for _ in range(50):
+        tally.note_run(int(took.total_seconds() * 1000))
+    ward.rows(Statistic).create(
+        span=1, minute=minute, stored_minute=minute, queue_name="default", task_path=task,
+        writer=1, **tally.values(),
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.overview import registered
+from steady_queue_core.overview import closer, registered
 
 from ..admin.places import tasks_in
 from .planting import Garden
@@ -21,4 +21,5 @@ def garden(
     using = parameters.get("using", "default")
     settings.TASKS = tasks_in(using)
     monkeypatch.setattr(registered.Moment, "minute", Garden.minute)
+    closer.forget()
     return Garden(using)

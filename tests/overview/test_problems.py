@@ -24,7 +24,7 @@ from steady_queue_core.statistics.spans import RECENT_HOUR
 
 from ..admin.places import tasks_in
 from ..doctor.pasting import require_pasteable
-from ..doctor.ward import HOUR, MINUTE
+from ..doctor.ward import HOUR, MINUTE, TASK
 from ..models.everywhere import on_every_database
 from .planting import Garden
 
@@ -157,7 +157,7 @@ def a_queue_that_takes_no_more(garden: Garden, settings: Any) -> None:
 
 @situation("limit-busy", "semaphores")
 def a_limit_that_is_full(garden: Garden, settings: Any) -> None:
-    jobs = [limited_job("account:7", 1) for _ in range(3)]
+    jobs = [limited_job("account:7", 1, task_path=TASK) for _ in range(3)]
     garden.dialect.enqueue(garden.connection, jobs)
     garden.age(garden.rows(BlockedExecution), created_at=HOUR)
 
@@ -230,7 +230,9 @@ def test_a_busy_queue_that_is_well_has_no_problems(using: str, garden: Garden) -
     schedule(garden)
     garden.failed(3), garden.finished(3), garden.claimed(2)
     garden.ready(20, "mail"), garden.ready(3, delay=HOUR)
-    garden.dialect.enqueue(garden.connection, [limited_job("account:7", 1) for _ in range(3)])
+    garden.dialect.enqueue(
+        garden.connection, [limited_job("account:7", 1, task_path=TASK) for _ in range(3)]
+    )
     Queue("empty", using).pause()
     for ago in range(0, 60):
         garden.count(ago, finished=20, failed=1, retried=1, enqueued=20)

@@ -135,6 +135,7 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
     """Return what both the page and the fragment show."""
     scope = overview.scope
     return {
+        "is_read": overview.is_read,
         "problems": list(overview_tables.problems(overview, links)),
         "numbers": list(overview_tables.numbers(overview, links)),
         "charts": charts(overview),

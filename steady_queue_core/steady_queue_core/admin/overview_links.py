@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from ..models import Job, Pause, Process, ProcessEnd, Semaphore
+from ..models import Job, Pause, Process, ProcessEnd, RecurringTask, Semaphore
 from ..overview import WINDOWS, Scope
-from ..overview.problems import Problem
+from ..overview.problem import Problem
 from .page_links import PageLinks
 
 
@@ -56,6 +56,8 @@ class Links(PageLinks):
 
     def to_problem(self, problem: Problem) -> tuple[str, str]:
         """Return the address of the page that helps, and what it is called."""
+        if not problem.page:
+            return "", ""
         if problem.page == "jobs":
             return self.to_list(Job, **problem.filters), "These jobs"
         if problem.page == "errors":
@@ -94,4 +96,5 @@ LISTS: dict[str, tuple[type[Model], str]] = {
     "processes": (Process, "Processes"),
     "ended": (ProcessEnd, "Ended processes"),
     "semaphores": (Semaphore, "Semaphores"),
+    "schedules": (RecurringTask, "Recurring tasks"),
 }

@@ -9,7 +9,7 @@ from ..configured_backends import backends_on
 from ..dialects import portable
 from ..listings.counts import count_each
 from ..listings.wording import duration, name
-from ..models import BlockedExecution, ClaimedExecution
+from ..models import BlockedExecution, ClaimedExecution, ReadyExecution
 from .finding import Finding, problem, warning
 from .limits import holders
 from .patient import Patient
@@ -21,6 +21,8 @@ from .words import many
 LONG = timedelta(minutes=5)
 #: Keys that are looked at, each found by one step in an index; and jobs of each.
 MOST_KEYS, MOST_JOBS = 50, 1_000
+#: Holders of a key among which one that runs is looked for.
+MOST_HOLDERS = 1_000
 #: Larger limits of queues are not counted up to.
 MOST_COUNTED = 100_000
 
@@ -44,28 +46,40 @@ def _blocked_keys(using: str) -> Iterator[str]:
 def _held(patient: Patient, key: str) -> Iterator[Finding]:
     rows = BlockedExecution.objects.using(patient.using).filter(concurrency_key=key)
     [count] = count_each(patient.using, [rows.order_by("rank", "job")], "created_at", cap=MOST_JOBS)
-    holder = holders(patient, key).order_by("pk").first()
-    if count.first is None or holder is None:
+    held = list(holders(patient, key).order_by("pk").values_list("pk", flat=True)[:MOST_HOLDERS])
+    if count.first is None or not held:
         return
     wait = patient.present - portable.aware(count.first)
     if wait > LONG:
+        text, remedy = _holder(patient, held)
         yield warning(
             "limit-busy",
             f"{many(count, 'job waits', 'jobs wait')} for the concurrency key {name(key)!r}, for "
-            f"up to {duration(wait)}: job {holder.pk}{_whereabouts(patient, holder.pk)} holds it.",
-            "See what that job does, or raise the limit: 'to' of @limits_concurrency.",
+            f"up to {duration(wait)}: {text} holds it.",
+            f"{remedy} Or raise the limit: 'to' of @limits_concurrency.",
         )
 
 
-def _whereabouts(patient: Patient, job_id: int) -> str:
-    claim = ClaimedExecution.objects.using(patient.using).filter(pk=job_id).first()
-    process = next(
-        (each for each in patient.processes if claim and each.pk == claim.process_id), None
-    )
-    if claim is None or process is None:
-        return ""
-    since = duration(patient.present - portable.aware(claim.created_at))
-    return f", claimed {since} ago by {described(process)},"
+def _holder(patient: Patient, held: list[int]) -> tuple[str, str]:
+    """Return which job holds a key, one that runs before those that have not started, and what
+    there is to be seen of it."""
+    using = patient.using
+    claim = ClaimedExecution.objects.using(using).filter(pk__in=held).order_by("created_at").first()
+    if claim is not None:
+        process = next((each for each in patient.processes if each.pk == claim.process_id), None)
+        since = duration(patient.present - portable.aware(claim.created_at))
+        who = "a process that is not registered" if process is None else described(process)
+        return (
+            f"job {claim.pk}, claimed {since} ago by {who},",
+            "See what that job does: kill -USR2 to its supervisor logs that.",
+        )
+    ready = ReadyExecution.objects.using(using).filter(pk__in=held).first()
+    job_id, where = held[0], ""
+    if ready is not None:
+        job_id = ready.pk
+        where = f', which is ready in queue "{name(ready.queue_name)}" and has not started,'
+    remedy = f"See why that job waits: {patient.command('doctor', job_id)}."
+    return f"job {job_id}{where}", remedy
 
 
 def full_queues(patient: Patient) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ FATAL = ("settings-invalid", "dialect-missing", "database-unreachable", "migrati
 
 OF_QUEUES = (
     "table-locked",
+    "rows-hidden",
     "file-remote",
     "check-error",
     "clock-set-back",
@@ -41,9 +42,12 @@ OF_QUEUES = (
     "table-bloat",
     "wal-large",
     "journal-not-wal",
+    "threads-held",
+    "backlog",
     "queue-slow",
     "claim-long",
     "limit-busy",
+    "host-failing",
     "failures-many",
     "clock-skew",
     "versions-differ",

@@ -13,6 +13,7 @@ from . import (
     database,
     failures,
     heartbeats,
+    hosts,
     job,
     left_behind,
     limits,
@@ -26,6 +27,7 @@ from . import (
     schema,
     settings,
     stops,
+    threads,
     unknown_tasks,
 )
 from .finding import Finding, in_order
@@ -37,6 +39,7 @@ EXAMINATIONS = (
     *schema.EXAMINATIONS,
     *processes.EXAMINATIONS,
     *heartbeats.EXAMINATIONS,
+    *threads.EXAMINATIONS,
     *queues.EXAMINATIONS,
     *scheduled.EXAMINATIONS,
     *schedules.EXAMINATIONS,
@@ -45,6 +48,7 @@ EXAMINATIONS = (
     *limits.EXAMINATIONS,
     *permits.EXAMINATIONS,
     *busy_limits.EXAMINATIONS,
+    *hosts.EXAMINATIONS,
     *failures.EXAMINATIONS,
     *clock.EXAMINATIONS,
     *retention.EXAMINATIONS,
@@ -60,8 +64,7 @@ def examine(using: str) -> list[Finding]:
     All reads are bounded. What cannot be examined is a finding, too.
     """
     patient = Patient(using)
-    found = access.obstacles(using) or locks.held(patient)
-    found = found or findings_of(EXAMINATIONS, patient)
+    found = locks.ahead(patient, access.obstacles(using)) or findings_of(EXAMINATIONS, patient)
     return [replace(each, database=using) for each in in_order(found)]
 
 
@@ -72,6 +75,6 @@ def examine_job(job_id: int, using: str) -> list[Finding]:
     """
     patient = Patient(using)
     found = access.obstacles(using)
-    if not found:
-        found = findings_of((partial(job.readable_findings, job_id),), patient)
+    found = found or findings_of((partial(job.readable_findings, job_id),), patient)
+    found = locks.hidden(patient, found) or found
     return [replace(each, database=using) for each in in_order(found)]

@@ -31,8 +31,9 @@ def failing(patient: Patient) -> Iterator[Finding]:
     if failures.number < LEAST or failures.number < SHARE * endings.number:
         return
     latest = failed.order_by("-created_at").values_list("exception_class", flat=True)[:MOST_READ]
-    common = Counter(latest).most_common(1)
-    what = f", most of them with {name(common[0][0])}" if common else ""
+    errors = Counter(latest)
+    [(commonest, number)] = errors.most_common(1) or [("", 0)]
+    what = f", most of them with {name(commonest)}" if 2 * number > errors.total() else ""
     yield warning(
         "failures-many",
         f"{many(failures, 'job has', 'jobs have')} failed within an hour, of {endings.text} that "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..listings.counts import BoundedCount
 from ..listings.wording import between, name
 from ..models import BlockedExecution, ClaimedExecution, Job, ReadyExecution
 from . import job_task, permits, queues
@@ -13,9 +14,12 @@ from .finding import Finding, info, problem
 from .limits import holders, is_stuck
 from .patient import Patient
 from .processes import described, silent_for
+from .words import many
 
 #: So many holders are looked at.
 MOST = 20
+#: And so many are told of.
+MOST_TOLD = 5
 
 
 def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
@@ -44,10 +48,16 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     yield info(
         "job-blocked",
         f"Job {job.pk} is blocked by the concurrency key {name(key)!r}, which is held by "
-        f"{'; '.join(said[:5]) or 'nobody'}.",
+        f"{'; '.join(said[:MOST_TOLD]) or 'nobody'}{_others(len(held))}.",
         "It becomes ready when one of these ends. To have it run beyond the limit: "
         f"{patient.command('run-now', job.pk)}",
     )
+
+
+def _others(held: int) -> str:
+    if held <= MOST_TOLD:
+        return ""
+    return f"; and {many(BoundedCount(held - MOST_TOLD, held < MOST), 'other')}"
 
 
 def _of_queue(patient: Patient, queue_name: str) -> Iterator[Finding]:

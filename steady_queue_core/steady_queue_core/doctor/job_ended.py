@@ -10,6 +10,7 @@ from ..models import Job
 from ..tasks.metadata import JobMetadata
 from .finding import Finding, info, problem
 from .patient import Patient
+from .words import path_of
 
 
 def of_finished(job: Job) -> Finding:
@@ -25,15 +26,15 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
     """Return why a job has failed."""
     path = str(row.exception_class)
     when = f"Job {job.pk} ({name(job.task_path)})"
-    if path == _path(TaskCancelled):
+    if path == path_of(TaskCancelled):
         said = f"{when} was cancelled at {moment(row.created_at)}."
         remedy = f"If that was a mistake: {patient.command('retry', job.pk)}"
         return [problem("job-cancelled", said, remedy)]
-    if path == _path(TaskExpired):
+    if path == path_of(TaskExpired):
         said = f"{when} had not started when it expired; that was noticed {moment(row.created_at)}."
         remedy = "See why jobs of its queue wait; raise expires for the task, or enqueue it again."
         return [problem("job-expired", said, remedy)]
-    if path == _path(UnregisteredTaskError):
+    if path == path_of(UnregisteredTaskError):
         said = f"{when} has failed: no worker knew its task in time."
         remedy = (
             "Define the task under that name again, restart the workers, and then: "
@@ -55,7 +56,3 @@ def first_line(message: object) -> str:
     """Return the first line of an error, printable."""
     lines = str(message).strip().splitlines()
     return name(lines[0][: 2 * MOST_NAME]) if lines else "(no message)"
-
-
-def _path(error: type[BaseException]) -> str:
-    return f"{error.__module__}.{error.__qualname__}"

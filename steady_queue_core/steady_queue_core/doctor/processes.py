@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import __version__
+from ..listings.counts import BoundedCount
 from ..listings.processes import ListedProcess
 from ..listings.wording import duration, name
 from .ended import ENDED
@@ -19,16 +20,16 @@ START = "Start the queue: python manage.py steady_queue"
 def none_alive(patient: Patient) -> Iterator[Finding]:
     if patient.is_alive:
         return
-    waiting = sum(each.ready.number for each in patient.queues if not each.is_paused)
-    running = sum(each.counts["running"].number for each in patient.queues)
+    waiting = BoundedCount.sum_of(each.ready for each in patient.queues if not each.is_paused)
+    running = BoundedCount.sum_of(each.counts["running"] for each in patient.queues)
     works = [
         many(number, one, more)
         for number, one, more in (
             (waiting, "waits", "wait"),
             (running, "is claimed", "are claimed"),
-            (patient.overdue.number, "is overdue", "are overdue"),
+            (patient.overdue, "is overdue", "are overdue"),
         )
-        if number
+        if number.number
     ]
     heard = _last_heard(patient)
     if works:

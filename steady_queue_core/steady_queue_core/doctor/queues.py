@@ -9,6 +9,7 @@ from ..dialects import portable
 from ..listings.processes import ListedProcess
 from ..listings.queues import ListedQueue
 from ..listings.wording import duration, name
+from .backlog import backlog
 from .finding import Finding, problem, warning
 from .patient import Patient
 from .processes import described, silent_for
@@ -32,7 +33,11 @@ def unserved(patient: Patient) -> Iterator[Finding]:
 
 
 def slow(patient: Patient) -> Iterator[Finding]:
-    yield from (is_slow(patient, each) for each in patient.queues if waits_long(each))
+    """Queues whose jobs wait for long, after whoever has the jobs that they wait behind."""
+    found = [each for each in patient.queues if waits_long(each)]
+    found.sort(key=lambda each: each.oldest_wait or SLOW, reverse=True)
+    yield from backlog(patient, found)
+    yield from few(is_slow(patient, each) for each in found)
 
 
 def waits_long(queue: ListedQueue) -> bool:
@@ -86,7 +91,7 @@ def load(patient: Patient, queue_name: str) -> str:
     serving = [each for each in patient.processes if each.serves(queue_name)]
     if not serving:
         return "No live worker serves it."
-    threads = sum(_threads(each) for each in serving)
+    threads = sum(threads_of(each) for each in serving)
     running = sum(each.running for each in serving)
     workers = many(len(serving), "live worker")
     if threads and running >= threads:
@@ -108,7 +113,8 @@ def _served(process: ListedProcess, queue_name: str) -> bool:
     return not process.is_live and process.row.kind == "worker" and process.would_serve(queue_name)
 
 
-def _threads(process: ListedProcess) -> int:
+def threads_of(process: ListedProcess) -> int:
+    """Return how many threads a worker has; 0 if that is not known."""
     found = process.known.get("threads")
     return found if isinstance(found, int) else 0
 

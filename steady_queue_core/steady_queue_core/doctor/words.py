@@ -15,6 +15,11 @@ def many(number: int | BoundedCount, one: str, more: str = "") -> str:
     return f"{count.text} {words}"
 
 
+def path_of(error: type[BaseException]) -> str:
+    """Return what failed jobs have as the class of such an error."""
+    return f"{error.__module__}.{error.__qualname__}"
+
+
 def command(*arguments: object) -> str:
     """Return a command line that can be pasted, whatever is in its arguments."""
     quoted = (quote(name(each)) for each in arguments)

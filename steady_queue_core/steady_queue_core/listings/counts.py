@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -31,6 +31,12 @@ class BoundedCount(NamedTuple):
     ) -> BoundedCount:
         cap = CAP if cap is None else cap
         return cls(min(found, cap), examined <= cap, first)
+
+    @classmethod
+    def sum_of(cls, counts: Iterable[BoundedCount]) -> BoundedCount:
+        """Return how many several of them are together."""
+        known = [*counts]
+        return cls(sum(each.number for each in known), all(each.exact for each in known))
 
     @property
     def text(self) -> str:

@@ -47,6 +47,12 @@ class Lengths:
     queues: dict[str, BoundedCount] = field(default_factory=dict)
 
     @classmethod
+    def of_nothing(cls) -> Lengths:
+        """Return what there is where nothing is read."""
+        nothing = BoundedCount(0)
+        return cls(dict.fromkeys(STATES, nothing), overdue=nothing, schedules=nothing)
+
+    @classmethod
     def of(cls, using: str, queues: Sequence[str], late: datetime) -> Lengths:
         """Count in a database, by one query; jobs that were due before ``late`` are overdue."""
         ready = ReadyExecution.objects.using(using).order_by("rank", "turn")

@@ -8,15 +8,19 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..dialects.database import Database
+from ..doctor import Finding
+from ..doctor.clock import host_time
 from ..doctor.patient import Patient
 from ..listings.damage import readable
 from ..listings.processes import ListedProcess
+from . import closer
 from .busy import Busy
 from .causes import Causes, causes
 from .history import History
 from .lengths import Lengths
 from .longest import LongRun, longest_runs
-from .problems import Evidence, Problem, problems
+from .problem import Problem
+from .problems import Evidence, problems
 from .queues import MOST_SHOWN, QueueLine, listed_queues, queue_lines, queue_names
 from .registered import Moment, registered
 from .schedules import NextRun, next_runs
@@ -37,7 +41,8 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Overview:
-    """A queue at one moment. Made by eight queries, six without the recurring tasks."""
+    """A queue at one moment. Made by eight queries, six without the recurring tasks, beside those
+    of a closer look, which is for pages that somebody asks for, and now and then for others."""
 
     scope: Scope
     moment: Moment
@@ -54,10 +59,15 @@ class Overview:
     causes: Causes
     #: ``None``: not read.
     schedules: Sequence[NextRun] | None
+    #: Whether anything was read.
+    is_read: bool = True
 
     @classmethod
     def of(cls, scope: Scope, *, with_schedules: bool = True) -> Overview:
-        """Look at a database. What cannot be read for a damaged row is left out."""
+        """Look at a database. What cannot be read for a damaged row is left out; nothing is read
+        while something keeps whoever reads waiting, or lets them fail."""
+        if found := closer.obstacles(scope.using, is_refresh=not with_schedules):
+            return cls._unread(scope, found)
         busy = Busy.of(scope)
         moment, processes = registered(scope.using, busy.by_process, busy.moment)
         history = History.of(scope, moment.minute)
@@ -76,19 +86,39 @@ class Overview:
         )
         lines = queue_lines((each for each in queues if scope.has_queue(each.name)), busy, history)
         ordered = sorted(lines, key=_place_of_queue)
+        findings = closer.findings(patient, is_refresh=not with_schedules)
         return cls(
             scope=scope,
             moment=moment,
             processes=processes,
             lengths=lengths,
             history=history,
-            problems=problems(Evidence(patient, moment, lengths, history, longest)),
+            problems=problems(Evidence(patient, moment, lengths, history, longest, findings)),
             queues=ordered[:MOST_SHOWN],
             queues_left=len(ordered[MOST_SHOWN:]),
             queues_unseen=unseen,
             longest=[each for each in longest if scope.has(each.queue, each.task)],
             causes=causes(scope),
             schedules=next_runs(scope, moment) if with_schedules else None,
+        )
+
+    @classmethod
+    def _unread(cls, scope: Scope, obstacles: Sequence[Finding]) -> Overview:
+        present = host_time()
+        moment = Moment(present, present, present)
+        return cls(
+            scope=scope,
+            moment=moment,
+            processes=(),
+            lengths=Lengths.of_nothing(),
+            history=History(moment.minute, scope),
+            problems=[Problem.of(each) for each in obstacles],
+            queues=(),
+            queues_left=0,
+            longest=(),
+            causes=Causes((), has_more=False, since=None),
+            schedules=None,
+            is_read=False,
         )
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 
@@ -19,6 +19,7 @@ from ..listings.wording import duration, name
 from .history import History
 from .lengths import Lengths
 from .longest import LongRun
+from .problem import Problem
 from .registered import Moment
 
 #: So many queues with the same problem are told.
@@ -30,19 +31,6 @@ STUCK_TIMES, STUCK_AFTER = 10, timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A finding, and the page of the admin where it can be mended, or seen."""
-
-    finding: Finding
-    #: ``processes``, ``ended``, ``semaphores``, ``errors``, ``queue``, ``job``, or ``jobs``.
-    page: str
-    #: The queue or job that the page is of.
-    key: str = ""
-    #: Filters of a list of jobs.
-    filters: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Evidence:
     """What problems are looked for in."""
 
@@ -51,11 +39,15 @@ class Evidence:
     lengths: Lengths
     history: History
     longest: Sequence[LongRun]
+    #: What the doctor has found beyond that.
+    findings: Sequence[Finding] = ()
 
 
 def problems(evidence: Evidence) -> list[Problem]:
     """Return what is wrong, what explains most first. Nothing is read."""
     found = [each for looks in LOOKS for each in looks(evidence)]
+    seen = {each.finding.code for each in found}
+    found += [Problem.of(each) for each in evidence.findings if each.code not in seen]
     shown = [each for each in found if each.finding.severity != INFO]
     return sorted(shown, key=lambda each: place(each.finding))
 

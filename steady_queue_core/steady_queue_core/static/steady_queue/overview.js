@@ -37,6 +37,10 @@ function isRead(part) {
 
 function swap(text) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
+  if (fresh.querySelectorAll("[data-part]").length > live.querySelectorAll("[data-part]").length) {
+    location.reload(); // What was not read before is read now.
+    return;
+  }
   for (const part of live.querySelectorAll("[data-part]")) {
     const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
     if (!other) continue;
