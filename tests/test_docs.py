@@ -389,6 +389,19 @@ def test_the_example_of_the_readme_runs(shop: Project, tmp_path: Path) -> None:
     ) == ["SUCCESSFUL sent READY"]
 
 
+@pytest.mark.slow
+def test_the_example_in_the_readme_of_the_core_runs(project: Project) -> None:
+    readme = WORKSPACE / "steady_queue_core" / "README.md"
+    settings, tasks, call = documents.blocks(readme, "python")
+    project.write(settings)
+    project.configure()
+    project.write(tasks)
+    project.manage("migrate")
+    project.shell(call)
+    output = project.manage("steady_queue", "--drain")
+    assert "Receipt for order 17 to ada@example.com" in "".join(output)
+
+
 def test_the_readme_names_targets_of_the_makefile() -> None:
     makefile = (WORKSPACE / "Makefile").read_text()
     commands = documents.blocks(page("README.md"), "")
