@@ -24,9 +24,15 @@ def page(name: str) -> Path:
     return next(path for path in PAGES if path.name == name)
 
 
-def blocks(path: Path, language: str) -> list[str]:
-    """Return the code blocks in ``language``, in their order; ``""`` for those that name none."""
-    return [text for name, text in FENCE.findall(path.read_text()) if name == language]
+def blocks(path: Path, language: str, heading: str | None = None) -> list[str]:
+    """Return the code blocks in ``language``, in their order; ``""`` for those that name none. With
+    a ``heading``: those up to the next one."""
+    text = path.read_text()
+    if heading is not None:
+        # Prose has as many lines as the text.
+        start, end = (prose(path).count("\n", 0, index) for index in _span(path, heading))
+        text = "".join(text.splitlines(keepends=True)[start:end])
+    return [code for name, code in FENCE.findall(text) if name == language]
 
 
 @cache
@@ -50,10 +56,16 @@ def places(pattern: str | re.Pattern[str], path: Path) -> Iterator[tuple[str, re
 
 def section(path: Path, heading: str) -> str:
     """Return what stands between a heading and the next one, without code blocks."""
+    start, end = _span(path, heading)
+    return prose(path)[start:end]
+
+
+def _span(path: Path, heading: str) -> tuple[int, int]:
+    """Return where the text below a heading begins and ends, in the text without code blocks."""
     text = prose(path)
     [start] = [each for each in HEADING.finditer(text) if each[2] == heading]
     following = HEADING.search(text, start.end())
-    return text[start.end() : following.start() if following else None]
+    return start.end(), following.start() if following else len(text)
 
 
 def rows(text: str) -> dict[str, list[str]]:

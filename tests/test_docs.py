@@ -389,6 +389,19 @@ def test_the_example_of_the_readme_runs(shop: Project, tmp_path: Path) -> None:
     ) == ["SUCCESSFUL sent READY"]
 
 
+@pytest.mark.slow
+def test_the_example_in_the_readme_of_the_core_runs(project: Project) -> None:
+    readme = WORKSPACE / "steady_queue_core" / "README.md"
+    settings, tasks, call = documents.blocks(readme, "python")
+    project.write(settings)
+    project.configure()
+    project.write(tasks)
+    project.manage("migrate")
+    project.shell(call)
+    output = project.manage("steady_queue", "--drain")
+    assert "Receipt for order 17 to ada@example.com" in "".join(output)
+
+
 def test_the_readme_names_targets_of_the_makefile() -> None:
     makefile = (WORKSPACE / "Makefile").read_text()
     commands = documents.blocks(page("README.md"), "")
@@ -448,8 +461,9 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
 @pytest.mark.slow
 def test_a_queue_is_spread_over_databases_as_shown(project: Project) -> None:
     code = documents.blocks(page("sharding.md"), "python")
-    settings, function = (block for block in code if block.startswith("# mysite/"))
-    calls = [each for each in code if each not in (settings, function) and "TASKS" not in each]
+    apart = documents.blocks(page("sharding.md"), "python", "In a project that has jobs")
+    settings, function, *_ = (block for block in code if block.startswith("# mysite/"))
+    calls = [each for each in code if each not in (settings, function, *apart)]
     project.write(settings)
     project.write(function)
     project.configure()
@@ -475,6 +489,39 @@ def test_a_queue_is_spread_over_databases_as_shown(project: Project) -> None:
 
     assert f"It prints `{shown[0]}`." in page("sharding.md").read_text()
     assert shown[-4:] == ["17", "welcome to customer 17", "{'SUCCESSFUL'}", "True 2"]
+
+
+@pytest.mark.slow
+def test_a_queue_that_has_jobs_is_spread_as_shown(shop: Project, tmp_path: Path) -> None:
+    heading = "In a project that has jobs"
+    settings, moved = documents.blocks(page("sharding.md"), "python", heading)
+    commands = documents.blocks(page("sharding.md"), "", heading)
+    _, tasks, call = documents.blocks(page("README.md"), "python")
+    project = Project(tmp_path, shop)
+    project.write(tasks)
+    project.shell(call)
+
+    project.write(settings)
+    project.write(moved)
+    for line in "\n".join(commands).splitlines():
+        project.manage(*line.removeprefix("python manage.py ").split())
+    checked = project.manage("check", "--database", "default", "--database", "west")
+    assert checked == ["System check identified no issues (0 silenced)."]
+    shown = project.shell(
+        "from shop.tasks import send\n"
+        "results = [send.enqueue(customer_id, 'news') for customer_id in range(8)]\n"
+        "print(*sorted({result.id.partition(':')[0] for result in results}))"
+    )
+    project.manage("steady_queue", "--drain")
+    finished = project.shell(
+        "from shop.tasks import send_receipt\n"
+        "from steady_queue_core.models import Job\n"
+        "print(send_receipt.get_result('1').return_value)\n"
+        "for using in ('default', 'west'):\n"
+        "    print(Job.objects.using(using).filter(finished_at=None).count())"
+    )
+    assert shown == ["default west"]
+    assert finished == ["sent", "1", "0"]  # One is due in an hour.
 
 
 def test_every_option_of_a_sharded_backend_is_documented_with_its_default() -> None:

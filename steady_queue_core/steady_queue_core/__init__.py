@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .batches.batch import Batch
     from .batches.chain import chain
     from .batches.group import group
-    from .batches.placeholders import Previous, ResultOf
     from .batches.results import BatchResult
     from .batches.workflow import Workflow
     from .bulk import aenqueue_many, call, enqueue_many
@@ -37,6 +36,11 @@ if TYPE_CHECKING:
     from .schedules.definition import recurring
     from .tasks.definition import task
     from .unique import Unique
+
+    # An argument of any type may be one of these.
+    def Previous() -> Any: ...
+    def ResultOf(step: int) -> Any: ...
+
 
 __version__ = "0.1.0"
 

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 
 from .admission import Newcomer
 from .arguments import TaskArgumentError
-from .compat import GenericTask, InvalidTask, Task, TaskResult, task_backends
+from .compat import AnyTask, AnyTaskResult, GenericTask, InvalidTask, Task, task_backends
 from .errors import PartlyEnqueued
 from .tasks.definition import SteadyQueueTask, runs_ours
 
@@ -26,7 +26,7 @@ REFUSALS = (InvalidTask, TaskArgumentError, TypeError)
 class Call:
     """A call of a task, for ``enqueue_many``."""
 
-    task: Task
+    task: AnyTask
     args: tuple[Any, ...] = field(default=(), repr=False)
     kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -44,7 +44,7 @@ def call(task: Task, /, *args: Any, **kwargs: Any) -> Call:
     return Call(task, args, kwargs)
 
 
-def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
+def enqueue_many(calls: Iterable[Call]) -> list[AnyTaskResult]:
     """Store many calls as jobs in few statements; return their results in the same order.
 
     Either all calls are stored or none, in one transaction or in the caller's. Calls of several
@@ -74,7 +74,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
         for backend in own.values():
             newcomers = [Newcomer(encoded[n].task) for n, each in ours.items() if each is backend]
             backend.require_room(newcomers, keep=False)
-    results: dict[int, TaskResult] = {}
+    results: dict[int, AnyTaskResult] = {}
     for backend in dict.fromkeys(ours.values()):
         numbers = [number for number, each in ours.items() if each is backend]
         try:
@@ -94,9 +94,9 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     return [results[number] for number in range(len(given))]
 
 
-async def aenqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
+async def aenqueue_many(calls: Iterable[Call]) -> list[AnyTaskResult]:
     """Async version of :func:`enqueue_many`."""
-    results: list[TaskResult] = await sync_to_async(enqueue_many, thread_sensitive=True)(calls)
+    results: list[AnyTaskResult] = await sync_to_async(enqueue_many, thread_sensitive=True)(calls)
     return results
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -68,7 +68,11 @@ R = TypeVar("R")
 if TYPE_CHECKING:
     GenericTask = Task
     GenericTaskResult = TaskResult
+    #: Of any function. Without parameters, strict type checkers object to each use.
+    AnyTask: TypeAlias = Task[..., Any]
+    AnyTaskResult: TypeAlias = TaskResult[..., Any]
 else:
+    AnyTask, AnyTaskResult = Task, TaskResult
 
     class GenericTask(Task, Generic[P, R]):
         """A task, generic in the parameters and the return value of its function."""
@@ -87,6 +91,8 @@ __all__ = [
     "DEFAULT_TASK_QUEUE_NAME",
     "MISSING_FRAMEWORK",
     "NATIVE",
+    "AnyTask",
+    "AnyTaskResult",
     "BaseTaskBackend",
     "GenericTask",
     "GenericTaskResult",

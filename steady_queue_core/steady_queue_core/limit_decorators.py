@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from .call_keys import Key
-from .compat import Task
+from .compat import AnyTask, Task
 
-TaskT = TypeVar("TaskT", bound=Task)
+TaskT = TypeVar("TaskT", bound=AnyTask)
 
 
 def declaring(name: str, field: str, limit: object) -> Callable[[TaskT], TaskT]:

@@ -23,13 +23,13 @@ from typing import Any, Protocol, Self, TypeVar
 
 from django.utils.module_loading import import_string
 
-from .compat import Task, TaskContext, TaskResult
+from .compat import AnyTask, AnyTaskResult, TaskContext
 
 
 class NewCall(Protocol):
     """A call that is about to be stored."""
 
-    task: Task
+    task: AnyTask
     args: Any
     kwargs: Any
 
@@ -67,8 +67,8 @@ class Middleware:
     once."""
 
     def enqueue(
-        self, calls: Sequence[CallT], proceed: Callable[[Sequence[CallT]], list[TaskResult]]
-    ) -> list[TaskResult]:
+        self, calls: Sequence[CallT], proceed: Callable[[Sequence[CallT]], list[AnyTaskResult]]
+    ) -> list[AnyTaskResult]:
         """Store ``calls`` by ``proceed(calls)``, and return the results, one for each. Several
         calls are those of one ``enqueue_many``. An exception is raised to who enqueues."""
         return proceed(calls)
@@ -138,8 +138,8 @@ class MiddlewareChain:
         return cls([_made(path) for path in paths]) if paths else None
 
     def enqueue(
-        self, calls: Sequence[CallT], store: Callable[[Sequence[CallT]], list[TaskResult]]
-    ) -> list[TaskResult]:
+        self, calls: Sequence[CallT], store: Callable[[Sequence[CallT]], list[AnyTaskResult]]
+    ) -> list[AnyTaskResult]:
         """Store ``calls`` by ``store``, through all members."""
         for member in reversed(self.members):
             store = QuietCall(_enqueue, member, store)
@@ -167,9 +167,9 @@ class MiddlewareChain:
 
 def _enqueue(
     member: Middleware,
-    store: Callable[[Sequence[CallT]], list[TaskResult]],
+    store: Callable[[Sequence[CallT]], list[AnyTaskResult]],
     calls: Sequence[CallT],
-) -> list[TaskResult]:
+) -> list[AnyTaskResult]:
     results = member.enqueue(calls, store)
     if not isinstance(results, list) or len(results) != len(calls):
         raise TypeError(

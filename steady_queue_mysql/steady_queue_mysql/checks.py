@@ -84,13 +84,12 @@ def _of_variables(connection: BaseDatabaseWrapper, server: Server) -> Iterator[C
             hint="Add STRICT_TRANS_TABLES to sql_mode, in the server's or Django's settings.",
             id="steady_queue.W302",
         )
-    if modes & {"ANSI_QUOTES", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES"}:
-        wrong = ", ".join(
-            sorted(modes & {"ANSI_QUOTES", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES"})
-        )
+    if "NO_BACKSLASH_ESCAPES" in modes:
         yield Warning(
-            f"sql_mode of database {alias!r} has {wrong}; Django's statements are not made for it.",
-            hint="Remove it from sql_mode.",
+            f"sql_mode of database {alias!r} has NO_BACKSLASH_ESCAPES: Django's lookups such as "
+            "contains and startswith do not find texts with _, % or a backslash. The queue itself "
+            "works.",
+            hint="Remove it from sql_mode, in the server's or Django's settings.",
             id="steady_queue.W303",
         )
     if values.get("read_only", "OFF").upper() not in ("OFF", "0"):

@@ -35,6 +35,8 @@ on_every_database = _on("default", *KINDS)
 on_every_server = _on(*KINDS)
 #: Where a transaction that has an old snapshot may write what others have changed since.
 where_snapshots_are_old = _on("mysql", "mariadb")
+#: Where it may be refused that, by a setting.
+where_snapshots_may_be_kept = _on("mariadb")
 
 
 class Jobs:

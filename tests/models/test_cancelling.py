@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import wait
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core import limits_concurrency, task
+from steady_queue_core import Batch, call, limits_concurrency, task
 from steady_queue_core.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.dialects.conformance import threads
@@ -23,6 +25,8 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
+from steady_queue_core.models.operations import own_values
+from steady_queue_core.models.operations.own_values import ROWS
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.lane import Lanes
@@ -218,6 +222,35 @@ def test_a_queryset_cancels_its_jobs_in_every_state(using: str) -> None:
     other.refresh()
     assert other.status is TaskResultStatus.READY
     assert Permit.objects.using(using).count() == 0
+
+
+@on_every_database
+def test_cancelling_costs_no_statements_for_each_job(using: str) -> None:
+    """Neither do those that have run before, and so have errors and tokens of their own."""
+    jobs = Job.objects.using(using)
+
+    def statements(count: int) -> int:
+        with Batch("retried") as batch:
+            batch.add([call(fail, number) for number in range(count)])
+        waiting = jobs.filter(finished_at=None)
+        for pk in waiting.values_list("pk", flat=True):
+            waiting.filter(pk=pk).update(errors=f'[["E", "no {pk}", 1]]', attempts=1, token=pk)
+        with CaptureQueriesContext(connections[using]) as queries, transaction.atomic(using=using):
+            batch.cancel()
+        return len(queries)
+
+    few = statements(10)
+    assert statements(90) == few
+    assert statements(ROWS * 2) <= few + 8
+    for pk, token, errors in jobs.values_list("pk", "token", "errors"):
+        assert (token, json.loads(errors)[0]) == (0, ["E", f"no {pk}", 1])
+        assert json.loads(errors)[1][0] == CANCELLED
+
+
+@pytest.mark.parametrize("using", ["default"])
+def test_values_are_written_in_statements_of_bounded_length(using: str) -> None:
+    parts = own_values._parts({1: "x" * 10, 2: "x" * own_values.LENGTH, 3: "y", 4: "z", 5: 6})
+    assert [[pk for pk, _ in part] for part in parts] == [[1], [2], [3, 4, 5]]
 
 
 @on_every_database

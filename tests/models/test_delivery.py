@@ -153,6 +153,12 @@ def leave_a_block_open(using: str) -> None:
 
 
 @act
+def begin_for_good(using: str) -> None:
+    with transaction.atomic(using=using, durable=True):
+        """Django refuses: it is nested."""
+
+
+@act
 def mark(using: str) -> None:
     transaction.set_rollback(True, using=using)
 
@@ -312,6 +318,14 @@ def test_a_task_that_tries_to_end_its_transaction_fails_and_leaves_nothing(
     assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
     assert (driver.failure(), driver.written) == ("TransactionEndedError", [])
     assert driver.finish(write.enqueue(using)).status == TaskResultStatus.SUCCESSFUL
+
+
+@on_every_database
+def test_a_durable_block_is_refused_in_a_task_as_in_any_transaction(using: str) -> None:
+    driver = Delivery(using)
+    result = driver.finish(write.enqueue(using, "begin_for_good"))
+    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 2)
+    assert (driver.failure(), driver.written) == ("RuntimeError", [])
 
 
 @on_every_database

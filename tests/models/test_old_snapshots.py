@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import DatabaseError, connections, transaction
 
 from steady_queue_core import Batch, Unique, Workflow, call, task
+from steady_queue_core.dialects import dialect_for
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.models import Job, ReadyExecution, WaitingExecution
 
 from ..core.driver import Driver
-from .everywhere import where_snapshots_are_old
+from .everywhere import where_snapshots_are_old, where_snapshots_may_be_kept
 from .recurrence import tasks
 
 PATIENCE = 20.0
@@ -152,3 +153,28 @@ def test_two_who_take_out_the_last_members_end_the_batch_once(using: str) -> Non
         second.result(PATIENCE)
     batch.refresh()
     assert str(batch.status) == "succeeded"
+
+
+@where_snapshots_may_be_kept
+def test_a_server_may_refuse_to_change_what_is_newer_than_the_snapshot(using: str) -> None:
+    """The caller is told, as of a deadlock; the queue's own transactions have no old snapshot."""
+    latest.enqueue(1)
+    connection = connections[using]
+
+    def keep_the_snapshot() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION innodb_snapshot_isolation = ON")
+
+    def enqueue_too_late() -> None:
+        with sees_past(using):
+            keep_the_snapshot()
+            elsewhere(using, lambda: latest.enqueue(2))
+            latest.enqueue(3)
+
+    with pytest.raises(DatabaseError, match="1020") as raised:
+        enqueue_too_late()
+    assert dialect_for(using).is_contention(connection, raised.value)
+    keep_the_snapshot()
+    latest.enqueue(4)
+    run_next(using)
+    connection.close()

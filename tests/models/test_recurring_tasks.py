@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 from django.db.transaction import atomic
+from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core import (
     change_recurring_task,
@@ -25,7 +27,12 @@ from steady_queue_core.errors import (
     UnknownRecurringTaskError,
     UnusableRecurringTaskError,
 )
+from steady_queue_core.models import process as processes
+from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.scheduler.mirror import mirror, warn_of_unscheduled
+from steady_queue_core.processes.scheduler.scheduler import Scheduler
+from steady_queue_core.processes.supervisor import mirroring
+from steady_queue_core.processes.supervisor.mirroring import Mirroring
 from steady_queue_core.schedules import definition as recurring_task
 
 from .everywhere import on_every_database
@@ -429,6 +436,83 @@ def test_a_disabled_task_of_the_code_stays_so_over_any_restart(
     assert restart(off="@hourly") == {"off": ("@hourly", False)}
     found.row("off").enable()
     assert restart() == {}
+
+
+def scheduler_with(found: Recurrence, *keys: str, count: int | None = None) -> str:
+    """Register a scheduler that names these tasks, of ``count``; return its name."""
+    name = f"scheduler-{'-'.join(keys)}"
+    known = {"keys": keys, "recurring_tasks": len(keys) if count is None else count}
+    processes.register(
+        found.using,
+        kind=Scheduler.kind,
+        name=name,
+        pid=1,
+        hostname="h",
+        supervisor_id=None,
+        metadata=json.dumps(known),
+    )
+    return name
+
+
+@on_every_database
+def test_a_task_that_another_release_has_is_kept_while_its_scheduler_lives(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Recurrence(using)
+
+    def start(*keys: str) -> None:
+        monkeypatch.setattr(recurring_task, "_registry", {})
+        for key in keys:
+            recurring(schedule="@daily", key=key)(greet)
+
+    start("both", "new")
+    mirror(found.connection, found.dialect)
+    newer = scheduler_with(found, "both", "new")
+    start("both")
+    supervised = Mirroring(QueueDatabase(using))
+    supervised.begin()
+    assert set(found.keys) == {"both", "new"}
+
+    monkeypatch.setattr(mirroring, "PAUSE", 0.0)
+    supervised.begin()
+    supervised.step()
+    assert set(found.keys) == {"both", "new"}
+    processes.deregister(using, newer)
+    supervised.step()
+    assert set(found.keys) == {"both"}
+    with CaptureQueriesContext(found.connection) as queries:
+        supervised.step()
+    assert not queries
+
+
+@on_every_database
+def test_a_scheduler_may_have_more_tasks_than_it_names(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Recurrence(using)
+    for key in ("a", "b", "c", "d"):
+        recurring(schedule="@daily", key=key)(greet)
+    mirror(found.connection, found.dialect)
+    scheduler_with(found, "a", "c", count=3)
+    monkeypatch.setattr(recurring_task, "_registry", {})
+    assert mirror(found.connection, found.dialect)
+    assert set(found.keys) == {"a", "c", "d"}
+
+
+@on_every_database
+def test_a_scheduler_that_was_declared_dead_or_damaged_keeps_no_task(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Recurrence(using)
+    recurring(schedule="@daily", key="k")(greet)
+    mirror(found.connection, found.dialect)
+    rows = processes.Process.objects.using(using)
+    dead = scheduler_with(found, "k")
+    rows.filter(name=dead).update(last_heartbeat_at=portable.storable(processes.NEVER_AGAIN))
+    rows.filter(name=scheduler_with(found, "other")).update(metadata='{"keys": {"k": 1}}')
+    monkeypatch.setattr(recurring_task, "_registry", {})
+    assert not mirror(found.connection, found.dialect)
+    assert found.keys == []
 
 
 @on_every_database

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import stat
@@ -152,7 +153,9 @@ def test_only_a_journal_is_read(own: RunJournal, tmp_path: Path) -> None:
         assert read_journal(path) is None
 
 
-def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_write_to_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     private, shared = tmp_path / "private", tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
@@ -161,6 +164,12 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert journal.folder_for(tmp_path / "file" / "below") == tmp_path / "file" / "below"
     (tmp_path / "plain").touch()
     assert journal.folder_for(tmp_path / "plain") is None
+    with caplog.at_level(logging.WARNING):
+        journal.prepare(private, 0.0)
+        assert not caplog.records
+        journal.prepare(tmp_path / "plain", 0.0)
+    [record] = caplog.records
+    assert "STEADY_QUEUE['state_directory']" in record.getMessage()
 
 
 def test_the_state_directory_of_a_unit_is_used_unless_another_one_is_configured(

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-USES = Path(__file__).with_name("uses.py")
+#: Where a type checker is to find the lines that say so, and where nothing at its strictest.
+USES, STRICT = (Path(__file__).with_name(name) for name in ("uses.py", "strict_uses.py"))
+BOTH = pytest.mark.parametrize("uses", [USES, STRICT], ids=lambda path: path.stem)
 CONFIGURATION = """
 [mypy]
 strict = True
@@ -31,12 +33,13 @@ django_settings_module = tests.settings
 pytestmark = [pytest.mark.slow]
 
 
-def wrong_lines() -> set[int]:
-    lines = enumerate(USES.read_text().splitlines(), 1)
+def wrong_lines(uses: Path) -> set[int]:
+    lines = enumerate(uses.read_text().splitlines(), 1)
     return {number for number, line in lines if line.endswith("# wrong")}
 
 
-def test_mypy_sees_wrong_calls_and_no_others(workspace: Path, tmp_path: Path) -> None:
+@BOTH
+def test_mypy_sees_wrong_calls_and_no_others(uses: Path, workspace: Path, tmp_path: Path) -> None:
     configuration = tmp_path / "mypy.ini"
     paths = [workspace / "steady_queue_core", workspace]
     configuration.write_text(
@@ -44,12 +47,12 @@ def test_mypy_sees_wrong_calls_and_no_others(workspace: Path, tmp_path: Path) ->
             paths=":".join(map(str, paths)), cache=workspace / ".mypy_cache" / "uses"
         )
     )
-    command = [sys.executable, "-m", "mypy", "--config-file", str(configuration), str(USES)]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(configuration), str(uses)]
     result = subprocess.run(
         command, cwd=workspace, capture_output=True, text=True, timeout=300, check=False
     )
-    found = re.findall(r"uses\.py:(\d+): error: ", result.stdout)
-    assert {int(number) for number in found} == wrong_lines(), result.stdout + result.stderr
+    found = re.findall(rf"\b{uses.name}:(\d+): error: ", result.stdout)
+    assert {int(number) for number in found} == wrong_lines(uses), result.stdout + result.stderr
 
 
 def pyright(workspace: Path) -> str | None:
@@ -58,11 +61,12 @@ def pyright(workspace: Path) -> str | None:
     )
 
 
-def test_pyright_sees_wrong_calls_and_no_others(workspace: Path) -> None:
+@BOTH
+def test_pyright_sees_wrong_calls_and_no_others(uses: Path, workspace: Path) -> None:
     program = pyright(workspace)
     if program is None:
         pytest.skip("no pyright here: `make pyright` installs it with npm")
-    command = [program, "--outputjson", "--pythonpath", sys.executable, str(USES)]
+    command = [program, "--outputjson", "--pythonpath", sys.executable, str(uses)]
     result = subprocess.run(
         command, cwd=workspace, capture_output=True, text=True, timeout=300, check=False
     )
@@ -72,4 +76,4 @@ def test_pyright_sees_wrong_calls_and_no_others(workspace: Path) -> None:
         if each["severity"] == "error"
     ]
     lines = {each["range"]["start"]["line"] + 1 for each in found}
-    assert lines == wrong_lines(), result.stdout + result.stderr
+    assert lines == wrong_lines(uses), result.stdout + result.stderr

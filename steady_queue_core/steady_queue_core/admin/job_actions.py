@@ -120,8 +120,8 @@ class JobAction:
         return [each for each in ids if each in applicable]
 
 
-def _jobs(using: str, ids: Sequence[int] | None = None) -> JobQuerySet:
-    jobs: JobQuerySet = Job.objects.using(using)
+def _jobs(using: str, ids: Sequence[int] | None = None) -> JobQuerySet[Job]:
+    jobs: JobQuerySet[Job] = Job.objects.using(using)
     return jobs if ids is None else jobs.filter(pk__in=ids)
 
 

@@ -45,11 +45,15 @@ _REMEDIES: Final[dict[type, str]] = {
 #: The same by name, so that nothing is imported for the sake of a message.
 _NAMED_REMEDIES: Final[dict[str, str]] = {
     "_io._IOBase": "Pass its path, or its content as str or bytes.",
+    "django.contrib.auth.models.AnonymousUser": "It stands for nobody, and has no row: pass "
+    "request.user.pk, which is None for it, and decide inside the task.",
     "django.core.files.base.File": "Pass its name and open it inside the task.",
     "django.db.models.manager.BaseManager": "Run the query inside the task.",
     "django.db.models.query.QuerySet": "Pass a list of primary keys, or list(...) of it.",
     "django.http.request.HttpRequest": _PLAIN,
     "django.http.response.HttpResponseBase": _PLAIN,
+    "django.utils.functional.LazyObject": "Pass what is behind it. For request.user pass "
+    "request.user.pk, which is None while nobody is logged in.",
     "django.utils.functional.Promise": "Pass str(...) of it.",
 }
 

@@ -11,7 +11,14 @@ from typing import Any, Self
 from asgiref.sync import sync_to_async
 
 from ..bulk import Call, enqueue_many
-from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTask, Task, TaskResult, task_backends
+from ..compat import (
+    DEFAULT_TASK_BACKEND_ALIAS,
+    AnyTask,
+    AnyTaskResult,
+    InvalidTask,
+    Task,
+    task_backends,
+)
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
 from ..dialects.database import Database
 from ..errors import AlreadyFinished
@@ -53,9 +60,9 @@ class Batch(BatchHandle):
         description: str = "",
         *,
         metadata: Mapping[str, Any] | None = None,
-        on_success: Call | Task | None = None,
-        on_failure: Call | Task | None = None,
-        on_finish: Call | Task | None = None,
+        on_success: Call | AnyTask | None = None,
+        on_failure: Call | AnyTask | None = None,
+        on_finish: Call | AnyTask | None = None,
         backend: str = DEFAULT_TASK_BACKEND_ALIAS,
         shard_key: CallKey | None = None,
     ) -> None:
@@ -79,7 +86,7 @@ class Batch(BatchHandle):
         """Return the batch with this id. Raises ``BatchDoesNotExist``."""
         return cls.of(batch_id, _storing_backend(backend))
 
-    def add(self, calls: Iterable[Call]) -> list[TaskResult]:
+    def add(self, calls: Iterable[Call]) -> list[AnyTaskResult]:
         """Enqueue calls as members of the batch, all or none; return their results.
 
         Raises what ``enqueue_many()`` raises, and ``AlreadyFinished``.
@@ -108,7 +115,7 @@ class Batch(BatchHandle):
         backend: Any = task_backends[alias_beside(each.task.backend, self.backend)]
         return getattr(backend, "stores_jobs", False) and backend.database == self.using
 
-    def _add(self, database: Database, calls: Sequence[Call]) -> list[TaskResult]:
+    def _add(self, database: Database, calls: Sequence[Call]) -> list[AnyTaskResult]:
         """Enqueue calls in the current transaction."""
         if not self._open():
             raise self._closed()
@@ -123,9 +130,9 @@ class Batch(BatchHandle):
             start(database, self.id)
         return results
 
-    async def aadd(self, calls: Iterable[Call]) -> list[TaskResult]:
+    async def aadd(self, calls: Iterable[Call]) -> list[AnyTaskResult]:
         """Async version of :meth:`add`."""
-        added: list[TaskResult] = await sync_to_async(self.add, thread_sensitive=True)(calls)
+        added: list[AnyTaskResult] = await sync_to_async(self.add, thread_sensitive=True)(calls)
         return added
 
     def __enter__(self) -> Self:

@@ -12,7 +12,7 @@ from django.db.models import Count
 
 from .. import arguments
 from ..arguments import DeserializationError
-from ..compat import TaskResult
+from ..compat import AnyTaskResult
 from ..dialects import MemberState, portable
 from ..dialects.database import Database
 from ..dialects.membership import FAILURES
@@ -172,7 +172,7 @@ class BatchHandle:
         _ = self._stored
         return self._counts
 
-    def results(self) -> list[TaskResult | Any]:
+    def results(self) -> list[AnyTaskResult | Any]:
         """Return the results of the members in their order: of jobs that still exist their
         results, of batches these."""
         found: list[Any] = []
@@ -189,7 +189,7 @@ class BatchHandle:
                     found.append(BatchHandle.of(nested[row.pk], self.backend))
         return found
 
-    async def aresults(self) -> list[TaskResult | Any]:
+    async def aresults(self) -> list[AnyTaskResult | Any]:
         """Async version of :meth:`results`."""
         found: list[Any] = await sync_to_async(self.results, thread_sensitive=True)()
         return found

@@ -8,7 +8,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from ..bulk import Call
-from ..compat import Task
+from ..compat import AnyTask, Task
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
 from .enqueue import enqueue_graph
 from .graph import BatchOptions, Graph, Place
@@ -26,9 +26,9 @@ class Steps:
         *steps: Any,
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        on_success: Call | Task | None = None,
-        on_failure: Call | Task | None = None,
-        on_finish: Call | Task | None = None,
+        on_success: Call | AnyTask | None = None,
+        on_failure: Call | AnyTask | None = None,
+        on_finish: Call | AnyTask | None = None,
     ) -> None:
         if not steps:
             raise ValueError(f"A {self.kind} needs at least one call.")

@@ -8,7 +8,7 @@ from typing import Any
 from .. import arguments
 from ..arguments import TaskArgumentError
 from ..bulk import Call, call
-from ..compat import InvalidTask, Task
+from ..compat import AnyTask, InvalidTask, Task
 from ..dialects import JobKey, NewJob, is_storable
 from ..dialects.callbacks import encoded
 from ..tasks import current_batch
@@ -45,7 +45,7 @@ def encoded_metadata(metadata: Mapping[str, Any] | None) -> str | None:
     return text
 
 
-def encoded_callbacks(callbacks: Mapping[str, Call | Task | None], backend: Any) -> str | None:
+def encoded_callbacks(callbacks: Mapping[str, Call | AnyTask | None], backend: Any) -> str | None:
     """Return the stored form of the callbacks of a batch of ``backend``.
 
     Raises ``InvalidTask``, ``TypeError`` and ``TaskArgumentError`` that name the callback.

@@ -9,7 +9,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from ..bulk import Call
-from ..compat import InvalidTask, Task
+from ..compat import AnyTask, InvalidTask
 from ..configuration.errors import suggest
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
 from ..dialects.database import Database
@@ -42,8 +42,11 @@ class Node:
         return repr(self.name) if self.name else f"node {self.number}"
 
     @property
-    def result(self) -> NodeResult:
-        """Its return value, as an argument of another node, which then waits for it."""
+    def result(self) -> Any:
+        """Its return value, as an argument of another node, which then waits for it.
+
+        That argument may be of any type.
+        """
         return NodeResult(self)
 
     @property
@@ -61,9 +64,9 @@ class Workflow:
         description: str = "",
         *,
         metadata: Mapping[str, Any] | None = None,
-        on_success: Call | Task | None = None,
-        on_failure: Call | Task | None = None,
-        on_finish: Call | Task | None = None,
+        on_success: Call | AnyTask | None = None,
+        on_failure: Call | AnyTask | None = None,
+        on_finish: Call | AnyTask | None = None,
     ) -> None:
         callbacks = {ON_SUCCESS: on_success, ON_FAILURE: on_failure, ON_FINISH: on_finish}
         self.options = BatchOptions(description, metadata, callbacks)

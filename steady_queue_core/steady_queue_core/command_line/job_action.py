@@ -26,7 +26,7 @@ class JobAction:
     #: The states of jobs that it applies to, in the order in which jobs pass through them.
     executions: Sequence[type[Execution]]
     #: Performs it on many jobs; returns how many were in a suitable state.
-    on_many: Callable[[JobQuerySet], int]
+    on_many: Callable[[JobQuerySet[Job]], int]
     #: Performs it on one job; returns whether that was in a suitable state.
     on_one: Callable[[Job], bool]
     #: What is lost by it; empty: nothing, and nobody is asked.

@@ -28,6 +28,7 @@ def undone(patient: Patient) -> Iterator[Finding]:
     oldest = jobs.order_by("finished_at").values_list("pk", "finished_at", "backend_name")[:MOST]
     kept = _kept(patient.using, [pk for pk, _, _ in oldest])
     for pk, finished_at, backend in oldest:
+        assert finished_at is not None  # Or it would not be before the limit.
         period = periods.get(backend)
         age = patient.present - portable.aware(finished_at)
         if pk not in kept and period is not None and age > period + GRACE:

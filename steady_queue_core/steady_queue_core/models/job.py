@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from django.db import models, router
 
@@ -74,7 +74,11 @@ class Job(models.Model):
     #: When the job finished or failed.
     finished_at = InstantField(null=True)
 
-    objects = JobManager()
+    # Type checkers without a plugin do not know what the manager has of its queryset.
+    if TYPE_CHECKING:
+        objects: ClassVar[JobQuerySet[Job]]
+    else:
+        objects = JobManager()
 
     class Meta:
         db_table = tables.JOBS
@@ -203,7 +207,7 @@ class Job(models.Model):
                 f"Job {self.pk} cannot be discarded: it is running, has finished, or is gone."
             )
 
-    def _alone(self) -> JobQuerySet:
+    def _alone(self) -> JobQuerySet[Job]:
         using = router.db_for_write(Job, instance=self)
         return Job.objects.using(using).filter(pk=self.pk)
 

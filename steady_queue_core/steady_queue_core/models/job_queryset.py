@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from django.db import models
 
@@ -17,11 +17,13 @@ from .operations import cancel, discard, enqueue_copy, move, reschedule, retry, 
 from .operations.clear import FinishedJobs
 from .operations.successors import without_successors
 
+M = TypeVar("M", bound=models.Model)
+
 #: Default number of rows per transaction.
 BATCH = 500
 
 
-class JobQuerySet(models.QuerySet[Any]):
+class JobQuerySet(models.QuerySet[M]):
     """A queryset of jobs with operations that work in batches, each in its own transaction, on the
     database for writing unless ``using()`` names another.
 
@@ -136,7 +138,7 @@ class JobQuerySet(models.QuerySet[Any]):
             total += cleared
         return total
 
-    def _to_change(self, name: str, batch_size: int) -> JobQuerySet:
+    def _to_change(self, name: str, batch_size: int) -> JobQuerySet[M]:
         """Return these jobs for writing. Raise TypeError if a slice, ``distinct()``, ``values()``
         or ``union()`` came before."""
         query: Any = self.query
@@ -154,7 +156,7 @@ class JobQuerySet(models.QuerySet[Any]):
         jobs._for_write = True
         jobs.query.select_for_update = False
         jobs.query.standard_ordering = True  # Of reverse(), which order_by() leaves.
-        return cast(JobQuerySet, jobs)
+        return cast("JobQuerySet[M]", jobs)
 
     def _batches(self, states: Sequence[type[Execution]], batch_size: int) -> Iterator[list[int]]:
         """Yield the ids of the jobs in each of these states, in ascending order."""

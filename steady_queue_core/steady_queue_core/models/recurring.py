@@ -13,7 +13,7 @@ from .base import Record, alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 
 if TYPE_CHECKING:
-    from ..compat import TaskResult
+    from ..compat import AnyTaskResult
 
 
 class RecurringTask(Record):
@@ -65,7 +65,7 @@ class RecurringTask(Record):
         return None if self.repeats is None else max(0, self.repeats - self.runs)
 
     @alters_data
-    def run_now(self) -> TaskResult:
+    def run_now(self) -> AnyTaskResult:
         """Enqueue the task once, apart from its schedule, in the caller's transaction if any.
 
         Raises ``UnusableRecurringTaskError`` if the row cannot be run in this process.
@@ -81,7 +81,7 @@ class RecurringTask(Record):
                 f"The recurring task {self.key!r} cannot be run: {self.backend_name!r} is no "
                 "Steady Queue backend in TASKS."
             ) from None
-        result: TaskResult = enqueue(self)
+        result: AnyTaskResult = enqueue(self)
         return result
 
     @alters_data

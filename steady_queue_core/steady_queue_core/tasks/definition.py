@@ -34,6 +34,7 @@ from ..compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
     DEFAULT_TASK_PRIORITY,
     DEFAULT_TASK_QUEUE_NAME,
+    AnyTask,
     BaseTaskBackend,
     GenericTask,
     InvalidTask,
@@ -159,8 +160,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         unique_key: CallKey | None = None,
         fair_key: CallKey | Callable[..., object] | None = None,
         shard_key: CallKey | Callable[..., object] | None = None,
-        on_success: Task | str | None = None,
-        on_failure: Task | str | None = None,
+        on_success: AnyTask | str | None = None,
+        on_failure: AnyTask | str | None = None,
         **unknown: Never,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
@@ -319,8 +320,8 @@ def task(
     unique: Unique | Literal[True] | None = ...,
     fair_key: Key | None = ...,
     shard_key: Key | None = ...,
-    on_success: Task | str | None = ...,
-    on_failure: Task | str | None = ...,
+    on_success: AnyTask | str | None = ...,
+    on_failure: AnyTask | str | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -346,8 +347,8 @@ def task(
     unique: Unique | Literal[True] | None = ...,
     fair_key: Key | None = ...,
     shard_key: Key | None = ...,
-    on_success: Task | str | None = ...,
-    on_failure: Task | str | None = ...,
+    on_success: AnyTask | str | None = ...,
+    on_failure: AnyTask | str | None = ...,
 ) -> ContextTaskDecorator: ...
 
 

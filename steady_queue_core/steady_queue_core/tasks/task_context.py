@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 from asgiref.sync import sync_to_async
 from django.utils.asyncio import async_unsafe
 
-from ..compat import Task, TaskContext
+from ..compat import AnyTask, TaskContext
 from .attempt_ending import AttemptEnding
 from .cancellation import is_requested
 
@@ -45,7 +45,7 @@ class Notes(Protocol):
 class Calls(Protocol):
     """Keeps the calls that a task leaves to the transaction of its outcome: its ``Outbox``."""
 
-    def enqueue(self, task: Task, args: Any, kwargs: Any, /) -> None: ...
+    def enqueue(self, task: AnyTask, args: Any, kwargs: Any, /) -> None: ...
 
 
 class Running(Protocol):
@@ -146,7 +146,7 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
         """Whether ``error`` is a failure after which another attempt follows."""
         return self.ending_of(error) is AttemptEnding.RETRIED
 
-    def enqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
+    def enqueue(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> None:
         """Enqueue a call of ``task`` if this attempt succeeds, in the transaction of its outcome;
         otherwise, nothing becomes of it.
 
@@ -160,7 +160,7 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
             raise RuntimeError(NO_ATTEMPT)
         self.outbox.enqueue(task, args, kwargs)
 
-    async def aenqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
+    async def aenqueue(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> None:
         """Async version of :meth:`enqueue`, for keys and middleware that query a database."""
         await sync_to_async(self.enqueue, thread_sensitive=True)(task, *args, **kwargs)
 

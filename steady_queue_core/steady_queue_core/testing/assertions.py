@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ..compat import Task
+from ..compat import AnyTask
 from .enqueued import EnqueuedTask, enqueued_tasks
 from .memory import forget
 
@@ -20,7 +20,7 @@ MOST = 20
 
 
 def assert_task_enqueued(
-    task: Task,
+    task: AnyTask,
     *,
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
@@ -60,7 +60,7 @@ def assert_task_enqueued(
 
 
 def assert_num_tasks(
-    number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+    number: int, task: AnyTask | None = None, *, among: Iterable[EnqueuedTask] | None = None
 ) -> None:
     """Fail unless ``number`` calls were enqueued, of ``task`` or in all."""
     enqueued = _enqueued(among)
@@ -73,7 +73,7 @@ def assert_num_tasks(
 
 
 def assert_no_tasks_enqueued(
-    task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+    task: AnyTask | None = None, *, among: Iterable[EnqueuedTask] | None = None
 ) -> None:
     """Fail if anything was enqueued, or any call of ``task``."""
     assert_num_tasks(0, task, among=among)
@@ -88,7 +88,7 @@ class TaskAssertions(_Case):
 
     def assertTaskEnqueued(
         self,
-        task: Task,
+        task: AnyTask,
         *,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
@@ -105,13 +105,17 @@ class TaskAssertions(_Case):
         )  # fmt: skip
 
     def assertNumTasks(
-        self, number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+        self,
+        number: int,
+        task: AnyTask | None = None,
+        *,
+        among: Iterable[EnqueuedTask] | None = None,
     ) -> None:
         """Method form of :func:`assert_num_tasks`."""
         assert_num_tasks(number, task, among=among)
 
     def assertNoTasksEnqueued(
-        self, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+        self, task: AnyTask | None = None, *, among: Iterable[EnqueuedTask] | None = None
     ) -> None:
         """Method form of :func:`assert_no_tasks_enqueued`."""
         assert_no_tasks_enqueued(task, among=among)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import arguments
 from ..backend import SteadyQueueBackend
-from ..compat import Task, TaskResult, task_backends, task_enqueued
+from ..compat import AnyTask, AnyTaskResult, task_backends, task_enqueued
 from ..tasks.results import task_result_of
 from ..timezones import to_utc
 from .stored import databases
@@ -23,10 +23,10 @@ TOLERANCE = timedelta(seconds=1)
 class EnqueuedTask:
     """A call of a task that was enqueued."""
 
-    result: TaskResult
+    result: AnyTaskResult
 
     @property
-    def task(self) -> Task:
+    def task(self) -> AnyTask:
         """The task, with the options of this call."""
         return self.result.task
 
@@ -51,7 +51,7 @@ class EnqueuedTask:
         delay: timedelta | None = getattr(self.task, "delay", None)
         return self.task.run_after if delay is None else delay
 
-    def is_of(self, task: Task) -> bool:
+    def is_of(self, task: AnyTask) -> bool:
         """Whether it is a call of this task, with whatever options."""
         return self.task.module_path == task.module_path
 
@@ -81,7 +81,7 @@ def captured_tasks() -> Iterator[list[EnqueuedTask]]:
     """Give a list that is filled with what is enqueued in the block."""
     captured: list[EnqueuedTask] = []
 
-    def note(task_result: TaskResult, **kwargs: Any) -> None:
+    def note(task_result: AnyTaskResult, **kwargs: Any) -> None:
         captured.append(EnqueuedTask(task_result))
 
     task_enqueued.connect(note)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from ..compat import TaskResult, task_backends
+from ..compat import AnyTaskResult, task_backends
 from ..dialects import ClaimedJob, Ending, QueueSelector
 from ..endings import Retry
 from ..processes.worker.attempt import RunResult
@@ -31,7 +31,7 @@ def run_enqueued_tasks(
     limit: int | None = None,
     raise_errors: bool = True,
     using: str | None = None,
-) -> list[TaskResult]:
+) -> list[AnyTaskResult]:
     """Run what was enqueued, and what that enqueues; return the results, in the order in which
     the jobs first ran.
 
@@ -52,10 +52,10 @@ async def arun_enqueued_tasks(
     limit: int | None = None,
     raise_errors: bool = True,
     using: str | None = None,
-) -> list[TaskResult]:
+) -> list[AnyTaskResult]:
     """Async version of :func:`run_enqueued_tasks`."""
     run = sync_to_async(run_enqueued_tasks, thread_sensitive=True)
-    results: list[TaskResult] = await run(queues, until, limit, raise_errors, using)
+    results: list[AnyTaskResult] = await run(queues, until, limit, raise_errors, using)
     return results
 
 
@@ -86,7 +86,7 @@ class Runner:
         self.sources, self.raise_errors = sources, raise_errors
         self.limit = limit
         #: The result of each job that ran, by where it is and its id.
-        self.results: dict[tuple[int, int], TaskResult] = {}
+        self.results: dict[tuple[int, int], AnyTaskResult] = {}
         #: The time to which the test has moved the clock; it stands still while a task runs.
         self.clock = None if until is None else self._present()
         self._until = self._end(until)

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
-from django.db.transaction import atomic
 
 from ..records import (
     EXECUTION_COLUMNS,
@@ -16,11 +15,11 @@ from ..records import (
     ProcessIdentity,
     QueueSelector,
 )
-from .clock import aware, current_time, now
-from .listing import excluded_ranges, list_queues, paused_queues
+from .clock import aware
+from .listing import excluded_ranges, paused_queues
 from .models import model, moved
+from .own import list_queues, lock_rows, present_time, transaction
 from .tokens import next_token
-from .transactions import lock_rows
 
 
 def claim(
@@ -31,7 +30,7 @@ def claim(
     ready = model("ReadyExecution").objects.using(using)
     if limit <= 0 or not ready.exists():
         return []
-    with atomic(using=using, savepoint=False):
+    with transaction(connection):
         registered = model("Process").objects.using(using)
         if not registered.filter(pk=process.id, name=process.name).exists():
             return []
@@ -49,7 +48,7 @@ def claim(
         jobs = {job.pk: job for job in lock_rows(connection, wanted, wait=True)}
         claims = model("ClaimedExecution").objects.using(using)
         running = set(claims.filter(pk__in=jobs).values_list("pk", flat=True))
-        present = current_time(connection, now(connection))
+        present = present_time(connection)
         # A stray ready row, whose job is gone, has ended or is running, is deleted for good.
         taken = [
             moved("ClaimedExecution", row, next_token(row.token), present, process_id=process.id)

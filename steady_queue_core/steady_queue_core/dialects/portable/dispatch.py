@@ -7,21 +7,20 @@ from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from ..records import Dispatched
-from .clock import aware, current_time, now, storable
+from .clock import aware, storable
 from .models import model, moved
+from .own import lock_rows, present_time, transaction
 from .permits import admit, discard_refused
-from .transactions import lock_rows
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
     """Lock due rows in order and move them to ready."""
     using = connection.alias
     scheduled = model("ScheduledExecution").objects.using(using)
-    with atomic(using=using, savepoint=False):
-        present = current_time(connection, now(connection))
+    with transaction(connection):
+        present = present_time(connection)
         due = scheduled.filter(due_at__lte=storable(present)).order_by("due_at", "rank", "job_id")
         rows = list(lock_rows(connection, due[:limit], wait=False))
         scheduled.filter(pk__in=[row.pk for row in rows])._raw_delete(using)

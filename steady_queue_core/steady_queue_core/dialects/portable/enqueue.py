@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from ..records import EnqueuedJob, NewJob
-from .clock import current_time, now, storable
+from .clock import storable
 from .models import model
+from .own import present_time, transaction
 from .permits import admit_by, discard_refused
 
 
@@ -19,8 +19,8 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     """Insert ``jobs``, one by one if the database cannot return the ids of many."""
     using = connection.alias
     jobs_manager = model("Job").objects.using(using)
-    with atomic(using=using, savepoint=False):
-        present = current_time(connection, now(connection))
+    with transaction(connection):
+        present = present_time(connection)
         due = [None if job.waits else due_at(job, present) for job in jobs]
         rows = [job_row(job, present, later) for job, later in zip(jobs, due, strict=True)]
         if connection.features.can_return_rows_from_bulk_insert:

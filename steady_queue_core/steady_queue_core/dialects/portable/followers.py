@@ -7,16 +7,14 @@ from itertools import takewhile
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from ..chains import Chain, chained, chains_of
 from ..records import ClaimedJob, ProcessIdentity
 from .claim import claimed_job
-from .clock import current_time, now
 from .listing import paused_queues
 from .models import model, moved
+from .own import lock_rows, present_time, transaction
 from .tokens import next_token
-from .transactions import lock_rows
 
 
 def claim_followers(
@@ -31,7 +29,7 @@ def claim_followers(
     waiting = model("BlockedExecution").objects.using(connection.alias)
     if not waiting.filter(concurrency_key__in=keys).exists():
         return []
-    with atomic(using=connection.alias, savepoint=False):
+    with transaction(connection):
         free = _lock_free(connection, keys)
         paused = paused_queues(connection)
         return [
@@ -77,7 +75,7 @@ def _follow(
     def is_next(row: Any) -> bool:
         return row.queue_name == chain.queue_name and _can_run(using, jobs.get(row.pk))
 
-    present = current_time(connection, now(connection))
+    present = present_time(connection)
     taken = [
         moved("ClaimedExecution", row, next_token(row.token), present, process_id=process.id)
         for row in takewhile(is_next, first)

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
-from .clock import current_time, now, storable
+from .clock import storable
 from .models import model
+from .own import insert_if_absent, lock_rows, present_time, transaction
 from .tokens import FIRST_TOKEN
-from .transactions import lock_rows
-from .upserts import insert_if_absent
 
 
 def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
@@ -22,7 +20,7 @@ def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
 
 def admit_by(connection: BaseDatabaseWrapper, limits: Mapping[str, int | None]) -> int:
     """Admit blocked jobs up to these limits; ``None`` stands for the semaphore's own."""
-    with atomic(using=connection.alias, savepoint=False):
+    with transaction(connection):
         return sum(_admit(connection, key, limits[key]) for key in sorted(limits))
 
 
@@ -99,7 +97,7 @@ def _lock_or_create(
 def unblock(connection: BaseDatabaseWrapper, rows: Sequence[Any]) -> None:
     """Give each of these locked blocked rows a permit, and make its job ready."""
     using = connection.alias
-    present = storable(current_time(connection, now(connection)))
+    present = storable(present_time(connection))
     job_ids = [row.pk for row in rows]
     permits = [model("Permit")(job_id=row.pk, key=row.concurrency_key) for row in rows]
     model("Permit").objects.using(using).bulk_create(permits)

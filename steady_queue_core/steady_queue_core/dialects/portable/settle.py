@@ -7,20 +7,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from ..outcome import Destination, Outcome, limited_keys
-from .clock import current_time, now, storable
+from .clock import storable
 from .models import model, moved
+from .own import lock_rows, present_time, transaction
 from .permits import admit, end_permits, lock_semaphores, pass_permit
-from .transactions import lock_rows
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     """Lock the claims that are still held, and end each of them."""
     using = connection.alias
     keys = limited_keys(outcomes)
-    with atomic(using=using, savepoint=False):
+    with transaction(connection):
         lock_semaphores(connection, keys)
         claims = model("ClaimedExecution").objects.using(using)
         rows = claims.filter(pk__in=[outcome.job_id for outcome in outcomes]).order_by("pk")
@@ -28,7 +27,7 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
         # One job may appear twice only with different tokens, of which one can match.
         held = [o for o in outcomes if tokens.get(o.job_id) == o.token]
         claims.filter(pk__in=[outcome.job_id for outcome in held]).delete()
-        present = current_time(connection, now(connection))
+        present = present_time(connection)
         for outcome in held:
             end_claim(connection, outcome, present)
         admit(connection, sorted(keys))

@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.db.transaction import atomic
 
-from .transactions import lock_rows
+from .own import lock_rows
 
 
 def insert_if_absent(

@@ -70,7 +70,7 @@ class Command(BaseCommand):
                 f"The database reports an error: {printable_lines(str(error).strip())}"
             ) from error
 
-    def _cancel_each(self, jobs: JobQuerySet, ids: list[int], *, dry: bool) -> None:
+    def _cancel_each(self, jobs: JobQuerySet[Job], ids: list[int], *, dry: bool) -> None:
         left = []
         for job_id in ids:
             job = jobs.filter(pk=job_id, finished_at=None).only("pk").first()
@@ -83,7 +83,9 @@ class Command(BaseCommand):
                 f"Left alone: {', '.join(left)}. There is no such job, or it has ended."
             )
 
-    def _cancel_all(self, jobs: JobQuerySet, task: str | None, *, dry: bool, ask: bool) -> None:
+    def _cancel_all(
+        self, jobs: JobQuerySet[Job], task: str | None, *, dry: bool, ask: bool
+    ) -> None:
         waiting, running = count(jobs, WAITING), count(jobs, STATES[len(WAITING) :])
         if task and not (waiting or running):
             require_known(task)
@@ -109,7 +111,7 @@ class Command(BaseCommand):
         self.stdout.write(printable_lines(line))
 
 
-def count(jobs: JobQuerySet, states: Any) -> int:
+def count(jobs: JobQuerySet[Job], states: Any) -> int:
     """Return how many of the jobs are in these states."""
     relations = [state._meta.model_name for state in states]
     return sum(jobs.filter(**{f"{name}__isnull": False}).count() for name in relations)

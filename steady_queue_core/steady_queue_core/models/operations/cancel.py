@@ -26,6 +26,7 @@ from ..execution import (
     WaitingExecution,
 )
 from .keys import free_unique_keys, lock_keys
+from .own_values import write_own_values
 from .removal import remove_executions
 
 #: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
@@ -98,9 +99,8 @@ def _keep_tokens(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
     """Store the tokens of ``executions`` in the rows of their jobs, where a retry finds them: a
     claim that was released has used one that the job does not know."""
     known = dict(jobs.values_list("pk", "token"))
-    for row in executions:
-        if known.get(row.pk) != row.token:
-            jobs.filter(pk=row.pk).update(token=row.token)
+    newer = {row.pk: row.token for row in executions if known.get(row.pk) != row.token}
+    write_own_values(jobs, "token", newer)
 
 
 def _fail(jobs: QuerySet[Any], present: datetime) -> None:
@@ -115,8 +115,9 @@ def _fail(jobs: QuerySet[Any], present: datetime) -> None:
         for pk, path in _task_paths(jobs).items()
     )
     # Only jobs that wait for another attempt have errors.
-    for pk, errors in list(jobs.exclude(errors=None).values_list("pk", "errors")):
-        jobs.filter(pk=pk).update(errors=_appended(errors), finished_at=present)
+    earlier = dict(jobs.exclude(errors=None).values_list("pk", "errors"))
+    write_own_values(jobs, "errors", {pk: _appended(text) for pk, text in earlier.items()})
+    jobs.filter(pk__in=earlier).update(finished_at=present)
     jobs.filter(finished_at=None).update(errors=_appended(None), finished_at=present)
 
 

@@ -18,6 +18,7 @@ from ..execution import (
 )
 from ..semaphore import lock_semaphores
 from .keys import keys_of
+from .own_values import write_own_values
 from .resealing import Resealed, resealed
 
 #: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
@@ -104,11 +105,9 @@ def _give_turns(database: Database, rows: QuerySet[Any], job_ids: Sequence[int])
 
 
 def _store(jobs: QuerySet[Any], sealed: Resealed) -> None:
-    for pk, token in sealed.tokens.items():
-        # A claim may read the execution as of now, and its job as of a moment before: by another
-        # token it knows, and reads the job again.
-        jobs.filter(pk=pk).update(arguments=sealed.arguments[pk], token=token)
-        ReadyExecution.objects.using(jobs.db).filter(pk=pk).update(token=token)
-    for pk in sealed.arguments.keys() - sealed.tokens.keys():
-        jobs.filter(pk=pk).update(arguments=sealed.arguments[pk])
+    write_own_values(jobs, "arguments", sealed.arguments)
+    # A claim may read the execution as of now, and its job as of a moment before: by another token
+    # it knows, and reads the job again.
+    write_own_values(jobs, "token", sealed.tokens)
+    write_own_values(ReadyExecution.objects.using(jobs.db), "token", sealed.tokens)
     sealed.store_notes(jobs.db)

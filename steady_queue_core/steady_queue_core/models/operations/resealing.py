@@ -16,6 +16,7 @@ from ...payloads.backends import codec_of
 from ..checkpoint import Checkpoint
 from ..execution import ReadyExecution
 from ..step import Step
+from .own_values import write_own_values
 
 
 @dataclass
@@ -33,10 +34,8 @@ class Resealed:
 
     def store_notes(self, using: str) -> None:
         """Store the data of checkpoints and steps."""
-        for pk, data in self.checkpoints.items():
-            Checkpoint.objects.using(using).filter(pk=pk).update(data=data)
-        for pk, data in self.steps.items():
-            Step.objects.using(using).filter(pk=pk).update(data=data)
+        write_own_values(Checkpoint.objects.using(using), "data", self.checkpoints)
+        write_own_values(Step.objects.using(using), "data", self.steps)
 
 
 def resealed(

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...dialects import Ending, Outcome
+from ...logging import about, get_logger
 from . import system
 from .journal_reader import (
     DATA_OFFSET,
@@ -38,6 +39,8 @@ from .journal_reader import (
     number_at,
     remove_journal,
 )
+
+logger = get_logger("steady_queue.supervisor")
 
 
 class RunJournal:
@@ -197,6 +200,20 @@ def _given_folder() -> Path | None:
 
 def _temporary_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"steady-queue-{system.user_id()}"
+
+
+def prepare(configured: Path | None, older_than: float) -> None:
+    """Tidy the folder of the journals, or warn that there is none; see ``sweep``."""
+    folder = folder_for(configured)
+    if folder is None:
+        logger.warning(
+            "Run journals have no files: their folder cannot be made, or is not private. If the "
+            "supervisor is killed together with its workers, each job that these have claimed "
+            "counts as started. Name a folder of this user's own in "
+            "STEADY_QUEUE['state_directory'].",
+            extra=about("supervisor.without_journals"),
+        )
+    sweep(folder, older_than)
 
 
 def sweep(folder: Path | None, older_than: float) -> None:

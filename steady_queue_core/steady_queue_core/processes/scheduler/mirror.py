@@ -9,6 +9,7 @@ from ...dialects import Dialect, portable
 from ...logging import about, get_logger
 from ...models import RecurringTask
 from ...schedules.stored import TIMING, row_of
+from .obsolete import remove_obsolete
 from .run_track import COLUMNS
 from .task_rows import read_rows
 
@@ -19,11 +20,13 @@ logger = get_logger("steady_queue.scheduler")
 UNMIRRORED = ("key", "created_at", "active_since", "enabled", *COLUMNS)
 
 
-def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-    """Replace the rows of the recurring tasks that were in code with those that are now.
+def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
+    """Replace the rows of the recurring tasks that were in code with those that are now; return
+    whether some are left to ``tidy`` later.
 
     A disabled task stays disabled, and one whose runs are counted stays as it is. Their rows stay
     even if the code does not define the task: this may be the older code during a rolling release.
+    So do those of tasks that a living scheduler has in its code.
     """
     present = portable.storable(dialect.current_time(connection))
     rows = [
@@ -35,7 +38,7 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     mirrored = [name for name in fields if name not in UNMIRRORED]
     stored = RecurringTask.objects.using(connection.alias)
     with dialect.transaction(connection):
-        stored.filter(static=True, enabled=True, runs=0).exclude(key__in=keys).delete()
+        has_left = remove_obsolete(connection.alias, keys)
         known = dialect.lock_rows(
             connection, stored.filter(key__in=keys).order_by("key"), wait=True
         )
@@ -57,6 +60,15 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
             key,
             extra=about("recurring.replaced", recurring_key=key),
         )
+    return has_left
+
+
+def tidy(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
+    """Remove the rows that were left to other schedulers, which may have ended since; return
+    whether some are left still."""
+    keys = [definition.key for definition in recurring_tasks_on(connection.alias)]
+    with dialect.transaction(connection):
+        return remove_obsolete(connection.alias, keys)
 
 
 def warn_of_unscheduled(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:

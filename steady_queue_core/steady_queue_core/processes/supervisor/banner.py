@@ -18,7 +18,8 @@ def banner_lines(
     changes: Iterable[str],
     specs: Iterable[ProcessSpec],
 ) -> Iterator[str]:
-    """Yield the versions, the database, what the dialect has changed, and the processes."""
+    """Yield the versions, the database, what the dialect has changed, whether it
+    wakes idle workers, and the processes."""
     yield (
         f"Steady Queue {__version__} · {dialect.display_name} (database {using!r}, "
         f"dialect {dialect.name}) · Python {platform.python_version()} · "
@@ -26,6 +27,8 @@ def banner_lines(
     )
     for change in changes:
         yield f"  {dialect.name}: {change}"
+    if not dialect.has_wakeup:
+        yield f"  {dialect.name}: no wake-ups here: idle workers poll, every 'polling_interval'"
     for spec in specs:
         yield f"  {spec.kind}: {spec.description}"
 

@@ -31,6 +31,7 @@ from .ends import Reason
 from .herald import Herald
 from .managed_process import ManagedProcess
 from .managed_processes import ManagedProcesses
+from .mirroring import Mirroring
 from .pruning import Pruner
 from .recovery import Rescuer
 from .stateless_sweep import StatelessSweep
@@ -76,6 +77,7 @@ class Maintenance:
         self.rescuer = Rescuer(self.database, self._note_lost, self.herald.tell)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
         self.sweep = StatelessSweep(self.database, self.rescuer)
+        self.mirroring = Mirroring(self.database)
         self.deferred = DeferredWork()
         self.memory_kills = MemoryKills()
         self.name = name
@@ -192,7 +194,7 @@ class Maintenance:
 
     def mirror_schedules(self) -> None:
         """Copy the recurring tasks from the code to their table as soon as possible."""
-        self.deferred.add(lambda: self.database.run(mirror.mirror))
+        self.deferred.add(self.mirroring.begin)
         if not self.options.scheduler.dynamic_tasks_enabled:
             self.deferred.add(lambda: self.database.run(mirror.warn_of_unscheduled))
 
@@ -207,7 +209,7 @@ class Maintenance:
         if not self.deferred:
             self._clock_is_steady()
             parts += [self._check_exited, self._check_expired, self._count, self.sweep.step]
-            parts += [self._look_whether_drained]
+            parts += [self.mirroring.step, self._look_whether_drained]
         try:
             for part in parts:
                 self._do(part)

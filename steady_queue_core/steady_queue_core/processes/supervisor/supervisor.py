@@ -276,8 +276,7 @@ class Supervisor:
         if not any(each.has_begun for each in self.fleets):
             if self.standalone:
                 set_title("supervisor", "starting")
-            folder = journal.folder_for(self.options.state_directory)
-            journal.sweep(folder, time.time() - MAX_JOURNAL_AGE)
+            journal.prepare(self.options.state_directory, time.time() - MAX_JOURNAL_AGE)
             if self._probe is not None:  # It asks for the other fleets as well.
                 fleet.specs.append(self._probe)
         for line in fleet.begin(scheduling=self.scheduling):

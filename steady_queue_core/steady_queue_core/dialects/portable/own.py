@@ -1,0 +1,52 @@
+"""What the building blocks take from the dialect that they are part of.
+
+One that has a hook of its own, for the time, transactions or locks, gets it everywhere: a building
+block that did these as the other ones do would disagree with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model, QuerySet
+
+if TYPE_CHECKING:
+    from ..dialect import Dialect
+
+
+def present_time(connection: BaseDatabaseWrapper) -> datetime:
+    """Return the time by the dialect's clock, aware, in UTC."""
+    return _dialect_of(connection).current_time(connection)
+
+
+def transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+    """Return a transaction of the dialect, which joins the caller's."""
+    return _dialect_of(connection).transaction(connection)
+
+
+def lock_rows(connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool) -> QuerySet[Any]:
+    """Return ``rows``, to be locked in the way of the dialect."""
+    return _dialect_of(connection).lock_rows(connection, rows, wait=wait)
+
+
+def insert_if_absent(
+    connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
+) -> bool:
+    """Insert a row in the way of the dialect, unless it exists; return whether it did not."""
+    return _dialect_of(connection).insert_if_absent(connection, row, unique_fields)
+
+
+def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
+    """Return the queues with ready jobs that the dialect lists."""
+    return _dialect_of(connection).list_queues(connection, prefix)
+
+
+def _dialect_of(connection: BaseDatabaseWrapper) -> Dialect:
+    # Imported late: what picks the dialects imports these modules.
+    from ..registry import dialect_for
+
+    return dialect_for(connection.alias)
