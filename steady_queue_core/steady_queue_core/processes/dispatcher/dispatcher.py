@@ -101,7 +101,11 @@ class Dispatcher:
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
             try:
                 admitted = self.context.database.run(
-                    lambda *_: SemaphoreMaintenance(self.context.using, self.clock.read).do()
+                    lambda *_: SemaphoreMaintenance(
+                        self.context.using,
+                        self.clock.read,
+                        self.context.options.process_heartbeat_interval,
+                    ).do()
                 )
             except Unavailable as unavailable:
                 if not unavailable.lost:  # A semaphore is locked: what comes next has its turn.
