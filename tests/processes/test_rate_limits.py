@@ -157,3 +157,26 @@ def test_a_worker_that_was_frozen_asks_again(make_project: MakeProject) -> None:
     starts = starts_of(project)
     assert len(starts) == 300
     assert fullest(starts) <= TO + BURST
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_jobs_do_not_wait_for_those_that_were_cancelled(
+    make_project: MakeProject, where: dict[str, str]
+) -> None:
+    project = make_project(queue(processes=1, task_modules=MODULE), **where)
+    project.start().wait_ready(1)
+    ids = project.enqueue("rates:work_seldom", *[[0.0]] * 60)
+    wait_for(
+        lambda: all(project.state_of(job_id) == "scheduled" for job_id in ids[-40:]),
+        20,
+        "the slots of the jobs",
+    )
+    assert project.client.call("cancel", ids=ids[15:-2])[0][1]
+    [second] = project.enqueue("rates:work_seldom", [0.0])
+    project.client.call("cancel", ids=ids[3:15])
+    # They have had slots in about two minutes.
+    wait_for(lambda: project.state_of(second) == "finished", 45, "the end of the last job")
+    stop_all(project)
+    order = [each.job_id for each in sorted(project.attempts(), key=lambda each: each.started_at)]
+    assert [job_id for job_id in order if job_id >= ids[15]] == [*ids[-2:], second]
+    assert fullest(starts_of(project), 2 * PER) == 1
