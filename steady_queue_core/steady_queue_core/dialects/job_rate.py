@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from .. import arguments
-from ..arguments import DEFAULT_LIMITS, DeserializationError, TaskArgumentError
+from ..arguments import DeserializationError, TaskArgumentError
 from ..durations import LONGEST
 from .job_key import LONGEST_KEY, is_storable
-from .job_metadata import entry
+from .job_metadata import UNLIMITED, entry
 
 #: The name of the limit in the metadata of a job.
 NAME = "rate"
@@ -70,8 +69,7 @@ def with_slot(metadata: str, slot: int) -> str:
     try:
         values = arguments.decode(metadata, resolve_models=False)
         values[SLOT] = (slot, values[SLOT][1])
-        limits = replace(DEFAULT_LIMITS, max_bytes=max(DEFAULT_LIMITS.max_bytes, 2 * len(metadata)))
-        return arguments.encode(values, limits=limits, root="metadata")
+        return arguments.encode(values, limits=UNLIMITED, root="metadata")
     except (DeserializationError, TaskArgumentError, LookupError, TypeError):
         return metadata
 
