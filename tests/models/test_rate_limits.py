@@ -616,6 +616,9 @@ def test_no_numbers_of_a_row_stop_its_jobs(using: str) -> None:
             Rate.objects.using(using).all().delete()
             gate(using).ask([ask(0)])
             Rate.objects.using(using).update(**dict.fromkeys(columns, number))
+            looks = ClosingUp(using)
+            looks.do()
+            assert look_again(looks) == 0
             answers = gate(using).ask([ask(1), ask(2, slot=number), ask(3, slot=2**64)])
             assert len(answers) == 3
             assert all(a.permission or 0 < a.delay < 10 * MICROS for a in answers.values())
@@ -667,6 +670,9 @@ def test_a_forged_slot_lets_no_more_start_and_keeps_nobody_away(
         Job.objects.using(using).filter(pk=job.pk).update(metadata=forged)
     worker.finish(worker.turn())
     assert len(RAN) == 2
+    looks = ClosingUp(using)
+    looks.do()
+    assert look_again(looks) == 0
     present = dialect_for(using).current_time(connections[using])
     for row in ScheduledExecution.objects.using(using):
         assert row.due_at < present + 3 * HOUR

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, ExpressionWrapper, F
-from django.db.models.lookups import GreaterThan
+from django.db.models import Q
 
 from ..dialects import JobRate, portable
 from ..dialects.database import Database
@@ -17,7 +16,7 @@ from ..models import Job, Rate, ReadyExecution, ScheduledExecution
 from ..models.rate import number
 from ..timezones import from_microseconds, to_microseconds
 from .pace import Pace
-from .turnstile import GRACE, Turnstile, rounded
+from .turnstile import GRACE, LONGEST_LINE, Turnstile, rounded
 
 #: Seconds between two looks at a line of which a slot has passed unused; doubled for the others.
 SOON, SELDOM = 2.0, 64.0
@@ -65,20 +64,22 @@ class ClosingUp:
         wait = SOON if self._next else IDLE
         self._next_look = began + wait
         for key in due:
-            closed_up = self._close_up(key)
-            moved += closed_up
-            _, pause = self._next[key]
-            pause = SOON if closed_up else min(SELDOM, 2 * pause)
+            pause = min(SELDOM, 2 * self._next[key][1])
             self._next[key] = began + pause, pause
+            if closed_up := self._close_up(key):
+                self._next[key] = began + SOON, SOON
+                moved += closed_up
         return moved, 0.0 if moved else wait
 
     def _due(self, began: float) -> list[str]:
         """Return the keys of lines that it is time to look at."""
         present = to_microseconds(self.database.current_time())
-        # By itself the sum would be an integer of 32 bits.
-        end = ExpressionWrapper(F("line") + F("shift"), output_field=BigIntegerField())
-        rows = Rate.objects.using(self.using).filter(GreaterThan(end, present))
-        lines = dict(rows.order_by("pk").values_list("pk", "gate"))
+        rows = Rate.objects.using(self.using).filter(Q(line__gt=present) | Q(shift__gt=0))
+        lines = {
+            row.pk: row.gate
+            for row in rows.order_by("pk")
+            if _is_line(present, number(row.line), number(row.shift))
+        }
         self._ends = {key: end for key, end in self._ends.items() if key in lines}
         self._next = {key: self._next.get(key, (began + SOON, SOON)) for key in lines}
         due = [
@@ -100,10 +101,9 @@ class ClosingUp:
             to_microseconds(self.database.current_time()),
             *map(number, (row.gate, row.line, row.shift)),
         )
-        found = self._places(row.pk, at)
-        if found is None:
+        if not _is_line(at.present, at.line, at.shift):
             return 0
-        places, all_seen = found
+        places, all_seen = self._places(row.pk, at)
         moves, end = self._moves(at, places)
         if moves and not self._store(at, moves):
             return 0
@@ -113,9 +113,9 @@ class ClosingUp:
         self._ends[row.pk] = at.line
         return len(moves)
 
-    def _places(self, key: str, at: Turnstile) -> tuple[list[Place], bool] | None:
+    def _places(self, key: str, at: Turnstile) -> tuple[list[Place], bool]:
         """Return the jobs of a key that wait for slots to come, by their slots, and whether these
-        are all; ``None``: it cannot be seen."""
+        are all."""
         since, until = _storable(at.present), _storable(rounded(at.line + at.shift))
         scheduled = ScheduledExecution.objects.using(self.using)
         scheduled = scheduled.filter(due_at__gt=since, due_at__lte=until).order_by("due_at")
@@ -125,11 +125,9 @@ class ClosingUp:
         found = [
             place
             for place in _places_of(key, (row[:2] for row in rows))
-            if due[place.job_id] <= place.slot + at.shift + GRACE
+            if place.slot < at.line and due[place.job_id] <= place.slot + at.shift + GRACE
         ]
-        places = sorted(found, key=lambda place: place.slot)
-        is_line = all(place.slot < at.line for place in places)
-        return (places, len(rows) < MOST_JOBS) if is_line else None
+        return sorted(found, key=lambda place: place.slot), len(rows) < MOST_JOBS
 
     def _moves(
         self, at: Turnstile, places: list[Place]
@@ -181,6 +179,11 @@ class ClosingUp:
         ScheduledExecution.objects.using(self.using).bulk_update(locked[0], ["due_at"], ROWS)
         Job.objects.using(self.using).bulk_update(locked[1], ["metadata"], ROWS)
         return True
+
+
+def _is_line(present: int, line: int, shift: int) -> bool:
+    """Whether there are slots to come, by numbers that can be."""
+    return 0 <= shift <= LONGEST_LINE and present < line + shift <= present + LONGEST_LINE
 
 
 def _storable(microseconds: int) -> datetime:
