@@ -13,7 +13,7 @@ from django.db.models import Model
 from .call_keys import Key, checked_group
 from .compat import InvalidTask
 from .configuration.errors import describe, suggest
-from .dialects.job_key import FINISHED, ON_CONFLICT, STARTED, UNTIL
+from .dialects.job_key import FINISHED, ON_CONFLICT, REPLACE, STARTED, UNTIL
 from .durations import LONGEST
 
 #: The key of one call, as ``using()`` takes it.
@@ -32,7 +32,8 @@ class Unique:
     A job has its key ``until`` it is ``"finished"``, successfully or not, or ``"started"``; after a
     success it stays for ``keep`` longer. ``on_conflict`` decides about a call whose key another job
     has: its result is that of the ``"existing"`` job, ``"raise"`` raises ``DuplicateTask``, and
-    ``"replace"`` lets the call take the place of a job that has not started.
+    ``"replace"`` lets the call take the place of a job that has not started. However often it is
+    replaced, a job is due at the ``latest`` that long after the first of these calls.
 
     Raises ``TypeError`` or ``ValueError`` for invalid values.
     """
@@ -42,6 +43,7 @@ class Unique:
     keep: timedelta = timedelta(0)
     on_conflict: Literal["existing", "raise", "replace"] = "existing"
     group: str | None = None
+    latest: timedelta | None = None
 
     if not TYPE_CHECKING:
 
@@ -71,6 +73,23 @@ class Unique:
                 f"Unique: keep counts from the end of a job, and goes only with until={FINISHED!r}"
             )
         checked_group(self.group, "Unique")
+        self._check_latest()
+
+    def _check_latest(self) -> None:
+        latest: object = self.latest
+        if latest is None:
+            return
+        if not isinstance(latest, timedelta):
+            raise TypeError(f"Unique: latest must be a timedelta, not {_kind(latest)}")
+        if not timedelta(0) < latest <= LONGEST:
+            raise ValueError(
+                f"Unique: latest must be more than 0 and at most {LONGEST.days} days, not {latest}"
+            )
+        if self.on_conflict != REPLACE:
+            raise ValueError(
+                "Unique: latest bounds how long a job is put off by calls that replace it, and "
+                f"goes only with on_conflict={REPLACE!r}"
+            )
 
 
 def checked_unique(unique: object) -> Unique:

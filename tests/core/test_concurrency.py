@@ -246,3 +246,34 @@ def test_a_group_whose_tasks_disagree_is_warned_of() -> None:
     assert warning.id == "steady_queue.W009"
     for part in ("'g'", "to=2: ", "to=3: "):
         assert part in warning.msg
+
+
+def test_a_duration_that_heartbeats_cannot_keep_is_warned_of(settings: Any) -> None:
+    def other() -> None:
+        """Another task."""
+
+    other.__qualname__ = "other"
+    settings.STEADY_QUEUE = {"process_heartbeat_interval": 50}
+    limited(key="a", duration=timedelta(seconds=2))
+    limited(other, key="a", duration=timedelta(seconds=100))
+    messages = run_checks(tags=["steady_queue"], databases=[])
+    [warning] = [each for each in messages if each.id == "steady_queue.W022"]
+    path = f"{work.__module__}.work"
+    assert f"{path} (0:00:02)" in warning.msg
+    assert "other" not in warning.msg
+    assert "0:01:40" in warning.msg  # How long they are kept in fact.
+    for part in ("duration", "0:01:40", "process_heartbeat_interval", "0:00:01"):
+        assert part in str(warning.hint)
+
+
+def test_a_usual_duration_that_heartbeats_cannot_keep_is_warned_of(
+    settings: Any, monkeypatch: Any
+) -> None:
+    limited(key="a")
+    monkeypatch.setattr(
+        steady_queue_core, "default_concurrency_control_period", timedelta(seconds=90)
+    )
+    messages = run_checks(tags=["steady_queue"], databases=[])
+    [warning] = [each for each in messages if each.id == "steady_queue.W022"]
+    assert f"{work.__module__}.work (0:01:30)" in warning.msg
+    assert "default_concurrency_control_period" in str(warning.hint)

@@ -68,3 +68,11 @@ def work_slowly(context: Any, seconds: float = 0.0) -> int:
     record("start", context)
     record("end", context)
     return int(context.token)
+
+
+@limits_rate(to=1, per=timedelta(seconds=2), key="seldom")
+@task(takes_context=True)
+def work_seldom(context: Any, seconds: float = 0.0) -> int:
+    record("start", context)
+    record("end", context)
+    return int(context.token)

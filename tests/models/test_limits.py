@@ -200,6 +200,22 @@ def test_a_permit_lapses_when_its_process_was_silent_for_the_duration(using: str
 
 
 @on_every_database
+def test_no_permit_lapses_between_two_heartbeats_however_short_its_duration_is(using: str) -> None:
+    jobs = Limited(using)
+    jobs.enqueue(1, duration=timedelta(seconds=2))
+    [second] = jobs.enqueue(1)
+    jobs.claim()
+    jobs.silence(timedelta(seconds=110))
+    assert SemaphoreMaintenance(using).do() == 0
+    often = SemaphoreMaintenance(using, heartbeat=timedelta(seconds=20))
+    jobs.silence(timedelta(seconds=35))
+    assert often.do() == 0
+    jobs.silence(timedelta(seconds=41))
+    assert often.do() == 1
+    assert jobs.ids(ReadyExecution) == [second]
+
+
+@on_every_database
 def test_a_heartbeat_or_a_claim_of_late_keeps_a_permit(using: str) -> None:
     jobs = Limited(using)
     jobs.enqueue(2, to=2, duration=timedelta(minutes=3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core import Unique, limits_concurrency, limits_rate, task
 from steady_queue_core.configuration import Configuration
-from steady_queue_core.dialects import ClaimedJob, Ending, JobRate
+from steady_queue_core.dialects import ClaimedJob, Ending, JobRate, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import (
@@ -34,6 +35,7 @@ from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.lane import Lanes, follows_in_chain
 from steady_queue_core.processes.worker.rated_starts import RatedStarts
+from steady_queue_core.rates.closing_up import ClosingUp
 from steady_queue_core.rates.gate import Answer, Ask, Gate
 from steady_queue_core.tasks.metadata import JobMetadata
 from steady_queue_core.tasks.notes import AttemptNotes
@@ -61,6 +63,12 @@ def work(number: int = 0, *, fails: bool = False) -> None:
     RAN.append(number)
     if fails:
         raise ValueError("told to")
+
+
+@limits_rate(to=1, per=HOUR, group="even")
+@task
+def work_alone_in_its_hour(number: int = 0) -> None:
+    RAN.append(number)
 
 
 @limits_concurrency(key="one")
@@ -286,6 +294,118 @@ def test_a_coroutine_asks_once_its_checkpoint_is_there(
     assert (result.outcome.ending, RAN) == (Ending.RELEASED, [])
 
 
+def pass_hours(using: str, hours: float) -> None:
+    """Let what is stored of starts and slots be older."""
+    passed, past = round(hours * MICROS), timedelta(hours=hours)
+    for row in Rate.objects.using(using):
+        row.gate, row.line = row.gate - passed, row.line - passed
+        row.save(using=using)
+    for row in ScheduledExecution.objects.using(using):
+        row.due_at -= past
+        row.save(using=using)
+    for job in Job.objects.using(using).exclude(metadata=None):
+        metadata = JobMetadata.read(job.metadata)
+        if metadata.slot is not None:
+            slot = (metadata.slot[0] - passed, metadata.slot[1])
+            text = replace(metadata, slot=slot).text()
+            Job.objects.using(using).filter(pk=job.pk).update(metadata=text)
+
+
+def due_in(using: str) -> list[float]:
+    """Return in how many hours the scheduled jobs are due, in their order."""
+    present = dialect_for(using).current_time(connections[using])
+    rows = ScheduledExecution.objects.using(using).order_by("pk")
+    return [round((portable.aware(row.due_at) - present) / HOUR, 1) for row in rows]
+
+
+def look_again(looks: ClosingUp) -> int:
+    """Look at all lines; return how many jobs have moved up."""
+    looks._next_look, looks._next = 0.0, dict.fromkeys(looks._next, (0.0, 2.0))
+    moved, _ = looks.do()
+    return moved
+
+
+@on_every_database
+def test_jobs_close_up_to_those_that_are_gone(using: str) -> None:
+    worker = Worker(using)
+    for number in range(20):
+        work_alone_in_its_hour.enqueue(number)
+    worker.finish(worker.turn())
+    assert due_in(using) == [float(hours) for hours in range(1, 20)]
+    gone = Job.objects.using(using).filter(pk__in=ids(ScheduledExecution, using)[2:-3])
+    assert gone.cancel() == 14
+    pass_hours(using, 0.5)
+    looks = ClosingUp(using)
+    assert looks.do() == (0, 2.0)  # It is too early: no slot has passed.
+    assert look_again(looks) == 3
+    assert due_in(using) == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert look_again(looks) == 0  # Nobody has got a slot meanwhile: the line is shorter now.
+    work_alone_in_its_hour.enqueue(20)
+    worker.turn()
+    assert due_in(using) == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    for _ in range(6):
+        pass_hours(using, 1.01)
+        worker.driver.dispatch()
+        worker.finish(worker.turn())
+    assert RAN == [0, 1, 2, 17, 18, 19, 20]
+
+
+@on_every_database
+def test_a_job_that_was_put_off_does_not_move_up(using: str) -> None:
+    worker = Worker(using)
+    for number in range(4):
+        work_alone_in_its_hour.enqueue(number)
+    worker.finish(worker.turn())
+    [first, second, third] = ids(ScheduledExecution, using)
+    present = dialect_for(using).current_time(connections[using])
+    Job.objects.using(using).get(pk=second).reschedule(present + 2.5 * HOUR)
+    Job.objects.using(using).get(pk=first).cancel()
+    pass_hours(using, 1.01)
+    assert ClosingUp(using).do()[0] == 1
+    assert due_in(using) == [1.5, 0.0]
+    assert ids(ScheduledExecution, using) == [second, third]
+
+
+@on_every_database
+def test_a_slot_that_passes_unused_is_given_up_at_once(using: str) -> None:
+    worker = Worker(using)
+    for number in range(6):
+        work_alone_in_its_hour.enqueue(number)
+    worker.finish(worker.turn())
+    first, *_ = ids(ScheduledExecution, using)
+    Job.objects.using(using).filter(pk__gte=first, pk__lt=first + 3).cancel()
+    pass_hours(using, 1.01)
+    assert ClosingUp(using).do()[0] == 2
+    assert due_in(using) == [0.0, 1.0]
+    pass_hours(using, 0.01)
+    worker.driver.dispatch()
+    assert ClosingUp(using).do()[0] == 0  # Whoever is about to start has its slot.
+    assert due_in(using) == [1.0]
+    worker.finish(worker.turn())
+    assert RAN == [0, 4]
+
+
+@on_every_database
+def test_a_job_that_runs_now_starts_if_its_rate_is_free_and_else_keeps_its_place(
+    using: str,
+) -> None:
+    worker = Worker(using)
+    for number in range(4):
+        work_alone_in_its_hour.enqueue(number)
+    worker.finish(worker.turn())
+    last = ids(ScheduledExecution, using)[-1]
+    place = slots(using)[-1]
+    for free in (False, True):
+        assert Job.objects.using(using).get(pk=last).run_now()
+        worker.finish(worker.turn())
+        if not free:
+            assert due_in(using) == [1.0, 2.0, 3.0]
+            assert slots(using)[-1] == place
+            pass_hours(using, 1.01)
+    assert RAN == [0, 3]
+    assert due_in(using) == [0.0, 1.0]
+
+
 @on_every_database
 def test_tests_do_not_wait_for_rates(using: str) -> None:
     for number in range(5):
@@ -496,6 +616,9 @@ def test_no_numbers_of_a_row_stop_its_jobs(using: str) -> None:
             Rate.objects.using(using).all().delete()
             gate(using).ask([ask(0)])
             Rate.objects.using(using).update(**dict.fromkeys(columns, number))
+            looks = ClosingUp(using)
+            looks.do()
+            assert look_again(looks) == 0
             answers = gate(using).ask([ask(1), ask(2, slot=number), ask(3, slot=2**64)])
             assert len(answers) == 3
             assert all(a.permission or 0 < a.delay < 10 * MICROS for a in answers.values())
@@ -547,6 +670,9 @@ def test_a_forged_slot_lets_no_more_start_and_keeps_nobody_away(
         Job.objects.using(using).filter(pk=job.pk).update(metadata=forged)
     worker.finish(worker.turn())
     assert len(RAN) == 2
+    looks = ClosingUp(using)
+    looks.do()
+    assert look_again(looks) == 0
     present = dialect_for(using).current_time(connections[using])
     for row in ScheduledExecution.objects.using(using):
         assert row.due_at < present + 3 * HOUR

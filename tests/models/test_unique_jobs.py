@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +24,7 @@ from steady_queue_core import (
 )
 from steady_queue_core.arguments import decode_call
 from steady_queue_core.compat import task_enqueued
+from steady_queue_core.dialects import JobKey, portable
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.errors import ProcessExitError
 from steady_queue_core.models import (
@@ -43,6 +45,7 @@ from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.retries import constant
+from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..core.driver import Driver
 from .everywhere import on_every_database
@@ -691,3 +694,84 @@ def test_a_retry_is_refused_if_another_job_has_the_key(using: str) -> None:
     assert ReadyExecution.objects.using(using).count() == 1
     assert ClaimedExecution.objects.using(using).count() == 0
     assert keys(using) == {"1": int(failed[0].id)}
+
+
+# --- the latest time ------------------------------------------------------------------------------
+
+
+@task(unique=Unique(key="search", on_conflict="replace", latest=HOUR))
+def index_later(number: int) -> int:
+    return number
+
+
+def let_pass(using: str, passed: timedelta) -> None:
+    """Let the jobs, and what they know of their first calls, be that much older."""
+    for job in Job.objects.using(using):
+        job.enqueued_at -= passed
+        job.scheduled_at = job.scheduled_at and job.scheduled_at - passed
+        metadata = JobMetadata.read(job.metadata)
+        key = JobKey.of(metadata.unique)
+        if key is not None and key.since is not None:
+            key = key._replace(since=key.since - passed)
+            job.metadata = replace(metadata, unique=key.stored).text()
+        job.save(using=using)
+    for row in ScheduledExecution.objects.using(using):
+        row.due_at -= passed
+        row.save(using=using)
+
+
+def minutes_left(using: str) -> int:
+    """Return in how many minutes the one job is due."""
+    row = ScheduledExecution.objects.using(using).get()
+    present = Database.of(using).current_time()
+    assert row.due_at == Job.objects.using(using).get(pk=row.pk).scheduled_at
+    return round((portable.aware(row.due_at) - present) / timedelta(minutes=1))
+
+
+@on_every_database
+def test_calls_that_replace_each_other_put_a_job_off_no_longer_than_its_latest_time(
+    using: str,
+) -> None:
+    found = []
+    for number in range(6):
+        index_later.using(run_after=timedelta(minutes=25)).enqueue(number)
+        found.append(minutes_left(using))
+        let_pass(using, timedelta(minutes=11))
+    assert found == [25, 25, 25, 25, 16, 5]
+    last = index_later.using(run_after=timedelta(minutes=25)).enqueue(6)
+    assert ScheduledExecution.objects.using(using).count() == 0
+    driver = Driver(using)
+    assert [result.outcome.job_id for result in driver.work()] == [int(last.id)]
+    last.refresh()
+    assert last.return_value == 6
+    # The next one is a first call again.
+    index_later.using(run_after=timedelta(minutes=25)).enqueue(7)
+    assert minutes_left(using) == 25
+
+
+@on_every_database
+def test_the_first_call_and_those_of_one_bulk_have_the_latest_time_too(using: str) -> None:
+    index_later.using(run_after=5 * HOUR).enqueue(0)
+    assert minutes_left(using) == 60
+    let_pass(using, timedelta(minutes=10))
+    enqueue_many([call(index_later.using(run_after=delay), 1) for delay in (HOUR, 3 * HOUR)])
+    assert minutes_left(using) == 50
+    index_later.using(run_after=timedelta(minutes=1)).enqueue(2)
+    assert minutes_left(using) == 1
+    index_later.using(run_after=3 * HOUR).enqueue(3)
+    assert minutes_left(using) == 50
+    Job.objects.using(using).cancel()
+    enqueue_many([call(index_later.using(run_after=delay), 1) for delay in (3 * HOUR, 2 * HOUR)])
+    assert minutes_left(using) == 60
+
+
+@on_every_database
+def test_a_copy_of_a_replaced_job_is_a_first_call(using: str) -> None:
+    for number in range(2):
+        index_later.using(run_after=HOUR).enqueue(number)
+    let_pass(using, timedelta(minutes=30))
+    Job.objects.using(using).get().cancel()
+    copy = Job.objects.using(using).get().enqueue_copy()
+    assert copy is not None
+    index_later.using(run_after=3 * HOUR).enqueue(2)
+    assert minutes_left(using) == 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .databases import check_databases, check_dialects, check_jobs_left_behind, check_routers
+from .durations import check_durations
 from .known_backends import TAG
 from .schedules import check_recurring_tasks
 from .settings import (
@@ -27,6 +28,7 @@ __all__ = [
     "check_configuration",
     "check_databases",
     "check_dialects",
+    "check_durations",
     "check_fair_keys",
     "check_framework",
     "check_jobs_left_behind",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ..durations import LONGEST
@@ -29,6 +29,10 @@ class JobKey(NamedTuple):
     #: How long the key stays with a job after its success.
     keep: timedelta = timedelta(0)
     on_conflict: str = EXISTING
+    #: How long after the first of the calls that replaced each other the job is due at the latest,
+    #: and when that was, unless the job is the first one; zero: it may be put off for ever.
+    latest: timedelta = timedelta(0)
+    since: datetime | None = None
 
     @property
     def ends_at_start(self) -> bool:
@@ -66,6 +70,9 @@ class JobKey(NamedTuple):
             and isinstance(found.keep, timedelta)
             and timedelta(0) <= found.keep <= LONGEST
             and found.on_conflict in ON_CONFLICT
+            and isinstance(found.latest, timedelta)
+            and timedelta(0) <= found.latest <= LONGEST
+            and _is_instant(found.since)
         )
         return found if is_valid else None
 
@@ -82,3 +89,7 @@ def is_storable(text: str) -> bool:
 
 def _is_key(key: object) -> bool:
     return isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and is_storable(key)
+
+
+def _is_instant(since: object) -> bool:
+    return since is None or (isinstance(since, datetime) and since.tzinfo is not None)

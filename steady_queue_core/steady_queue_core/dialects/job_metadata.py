@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arguments
-from ..arguments import DeserializationError
+from ..arguments import DEFAULT_LIMITS, DeserializationError, PayloadLimits
+
+#: What is changed later was measured before, and a few bytes are added.
+UNLIMITED = PayloadLimits(max_bytes=2**40, max_depth=DEFAULT_LIMITS.max_depth + 2)
 
 
 def entry(metadata: object, name: str) -> Any:

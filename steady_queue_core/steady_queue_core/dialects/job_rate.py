@@ -5,12 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from .. import arguments
+from ..arguments import DeserializationError, TaskArgumentError
 from ..durations import LONGEST
 from .job_key import LONGEST_KEY, is_storable
-from .job_metadata import entry
+from .job_metadata import UNLIMITED, entry
 
 #: The name of the limit in the metadata of a job.
 NAME = "rate"
+#: The name of its slot there: microseconds since 1970, and the attempts before it. Negative ones
+#: are those of jobs that are to start before, as soon as their rate is free.
+SLOT = "slot"
 
 LARGEST_RATE = 1_000_000
 SHORTEST_PERIOD = timedelta(seconds=1)
@@ -50,6 +55,23 @@ class JobRate(NamedTuple):
     def read(cls, metadata: object) -> JobRate | None:
         """Return the limit in the metadata of a job; ``None``: it has none, or they are damaged."""
         return cls.of(entry(metadata, NAME))
+
+
+def slot_in(metadata: object) -> int | None:
+    """Return the slot in the metadata of a job that waits for it; ``None``: it has none."""
+    found = entry(metadata, SLOT)
+    is_slot = isinstance(found, tuple) and [type(each) for each in found] == [int, int]
+    return found[0] if is_slot else None
+
+
+def with_slot(metadata: str, slot: int) -> str:
+    """Return the metadata of a job that has a slot with another one; the same if that cannot be."""
+    try:
+        values = arguments.decode(metadata, resolve_models=False)
+        values[SLOT] = (slot, values[SLOT][1])
+        return arguments.encode(values, limits=UNLIMITED, root="metadata")
+    except (DeserializationError, TaskArgumentError, LookupError, TypeError):
+        return metadata
 
 
 def _is_count(value: object, least: int) -> bool:

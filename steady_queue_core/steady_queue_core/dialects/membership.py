@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import arguments
-from ..arguments import DeserializationError, PayloadLimits
+from ..arguments import DeserializationError
+from .job_metadata import UNLIMITED
 
 #: The name of the link in the metadata of a job.
 NAME = "batch"
@@ -126,7 +127,7 @@ def linked(metadata: str | None, link: Link) -> str:
     Raises ``DeserializationError`` if they are damaged.
     """
     known: Any = {} if metadata is None else arguments.decode(metadata, resolve_models=False)
-    return arguments.encode({**known, NAME: link.stored}, limits=_UNLIMITED, root="metadata")
+    return arguments.encode({**known, NAME: link.stored}, limits=UNLIMITED, root="metadata")
 
 
 def relinked(metadata: str | None, link: Link | None) -> str | None:
@@ -140,8 +141,4 @@ def relinked(metadata: str | None, link: Link | None) -> str | None:
         return linked(metadata, link)
     known: Any = arguments.decode(str(metadata), resolve_models=False)
     del known[NAME]
-    return arguments.encode(known, limits=_UNLIMITED, root="metadata") if known else None
-
-
-#: They were measured before, and the link adds a few bytes.
-_UNLIMITED = PayloadLimits(max_bytes=2**40, max_depth=arguments.DEFAULT_LIMITS.max_depth + 2)
+    return arguments.encode(known, limits=UNLIMITED, root="metadata") if known else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,6 +17,7 @@ from .portable.replacing import NoPermit, has_begun, is_starting, replace_jobs
 from .records import EnqueuedJob, NewJob
 from .turns import Turns
 from .unique_keys import UniqueKeys
+from .unique_latest import bounded, first_call
 
 #: How long a call gives way to a job that is about to start, and how often it looks, in seconds.
 LONGEST_WAIT, WAIT = 0.1, 0.005
@@ -72,7 +74,7 @@ class UniqueEnqueue:
         *,
         refuses: bool = True,
     ) -> None:
-        self.connection, self.dialect, self.jobs = connection, dialect, jobs
+        self.connection, self.dialect, self.jobs = connection, dialect, list(jobs)
         #: Whether jobs may be refused; otherwise such a job becomes the one that has its key.
         self.refuses = refuses
         self.keys = [JobKey.read(job.metadata) for job in jobs]
@@ -88,6 +90,7 @@ class UniqueEnqueue:
         if plan.refused is not None:
             self.rows.free(dict.fromkeys(locked))
             return plan.refused
+        self._bound(plan)
         if plan.replacing:
             replaced = self._replace(plan)
             if (turns := Turns.of(self.connection, self.dialect)) is not None:
@@ -100,6 +103,19 @@ class UniqueEnqueue:
         self.rows.take({key: job_id for key, job_id in owners.items() if job_id is not None})
         self._free(locked, owners)
         return [self._enqueued(number, plan, stored) for number in range(len(self.jobs))]
+
+    def _bound(self, plan: _Plan) -> None:
+        """Let no call put off its job for longer than its key says."""
+        first: dict[int, datetime | None] = dict.fromkeys(plan.owners.values())
+        for calls in plan.replacing.values():
+            first |= {number: first_call(plan.existing[number]) for number in calls}
+        keys = {number: key for number in first if (key := self.keys[number]) and key.latest}
+        if keys:
+            present = self.dialect.current_time(self.connection)
+        for number, key in keys.items():
+            self.jobs[number] = bounded(self.jobs[number], key, first[number], present)
+            if number in plan.new:
+                plan.new[number] = self.jobs[number]
 
     def _replace(self, plan: _Plan) -> dict[int, Any]:
         """Replace jobs by calls that find a permit or may wait; return them by their ids."""

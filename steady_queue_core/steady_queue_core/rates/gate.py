@@ -144,7 +144,7 @@ def _slot_of(ask: Ask, turnstile: Turnstile) -> int | None:
 
 
 def _order_of(slot: int | None) -> tuple[bool, int]:
-    return slot is None, slot or 0
+    return slot is None, abs(slot or 0)
 
 
 def _answer_of(turn: Turn, present: int, permission: Permission) -> Answer:

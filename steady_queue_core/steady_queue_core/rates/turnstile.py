@@ -45,21 +45,28 @@ class Turnstile:
     _sent_away: int = 0
 
     def take_turn(self, pace: Pace, slot: int | None) -> Turn:
-        """Decide about the next job. Those with a slot come first, in the order of their slots."""
+        """Decide about the next job. Those with a slot come first, in the order of their slots.
+
+        One with a negative slot starts before that if the gate is open: somebody has asked for it.
+        """
         self._bound(pace)
+        if slot is not None and slot < 0:
+            if self.opens_at(pace) <= self.present:
+                return self._start(pace)
+            slot = -slot
         if slot is not None and slot < self.line:
             return self._returned(pace, slot)
         if self._is_empty(pace):
             self.line, self.shift = self.present, 0
-            if self._opens_at(pace) <= self.present:
+            if self.opens_at(pace) <= self.present:
                 return self._start(pace)
         return self._reserve(pace)
 
     def _returned(self, pace: Pace, slot: int) -> Turn:
-        opens_at = self._opens_at(pace)
+        opens_at = self.opens_at(pace)
         if slot + self.shift > self.present + ROUND:
             # All slots were put off meanwhile: whoever was sent away before comes first.
-            return Turn(starts=False, due=_rounded(max(slot + self.shift, opens_at)), slot=slot)
+            return Turn(starts=False, due=rounded(max(slot + self.shift, opens_at)), slot=slot)
         if opens_at <= self.present:
             return self._start(pace)
         if self.present - (slot + self.shift) > GRACE:
@@ -68,18 +75,18 @@ class Turnstile:
         behind = min(opens_at - slot, self.shift + opens_at - self.present)
         self.shift = max(self.shift, behind)
         self._sent_away += 1
-        return Turn(starts=False, due=_rounded(max(slot + self.shift, opens_at)), slot=slot)
+        return Turn(starts=False, due=rounded(max(slot + self.shift, opens_at)), slot=slot)
 
     def _reserve(self, pace: Pace) -> Turn:
-        slot = max(self.line, self._opens_at(pace) - self.shift)
+        slot = max(self.line, self.opens_at(pace) - self.shift)
         self.line = slot + pace.time_of(1)
-        return Turn(starts=False, due=_rounded(slot + self.shift), slot=slot)
+        return Turn(starts=False, due=rounded(slot + self.shift), slot=slot)
 
     def _start(self, pace: Pace) -> Turn:
         self.gate = max(self.gate, self.present) + pace.time_of(1)
         return Turn(starts=True)
 
-    def _opens_at(self, pace: Pace) -> int:
+    def opens_at(self, pace: Pace) -> int:
         """Return when the next job may start after those that were sent away."""
         return self.gate - pace.allowance + pace.time_of(self._sent_away)
 
@@ -96,5 +103,6 @@ class Turnstile:
             self.line, self.shift = self.present, 0
 
 
-def _rounded(due: int) -> int:
+def rounded(due: int) -> int:
+    """Return when a job comes back that is due then."""
     return -(-due // ROUND) * ROUND

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from ..arguments import canonical
@@ -36,7 +37,8 @@ def key_of_call(
     if not key:
         raise InvalidTask(f"{where} is empty; give None for a call that need not be unique.")
     group = task.module_path if unique.group is None else unique.group
-    return JobKey(in_group(group, key), unique.until, unique.keep, unique.on_conflict)
+    latest = unique.latest or timedelta(0)
+    return JobKey(in_group(group, key), unique.until, unique.keep, unique.on_conflict, latest)
 
 
 def _digest(task: Task, text: str) -> str:

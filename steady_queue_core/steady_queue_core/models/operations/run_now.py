@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from ...dialects import portable
 from ...dialects.apart import LONG_AGO
 from ...dialects.database import Database
+from ...dialects.job_rate import slot_in, with_slot
 from ...dialects.portable.permits import unblock
 from ..execution import BlockedExecution, ScheduledExecution
 from ..semaphore import lock_semaphores
@@ -23,18 +24,28 @@ def run_now(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Dispatch scheduled jobs as if they were due, and unblock blocked ones beyond their limit, in
     one transaction; return the count, which is lower if some have moved on meanwhile."""
     database = Database.of(jobs.db)
-    found = database.in_transaction(lambda: _run_now(database, job_ids))
+    found = database.in_transaction(lambda: _run_now(database, jobs, job_ids))
     if found:
         database.ring_after_commit([])
     return found
 
 
-def _run_now(database: Database, job_ids: Sequence[int]) -> int:
+def _run_now(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     # Locked before the semaphores, as the dispatcher does. Dispatched after the jobs that are
     # blocked now: one that exceeds its limit then becomes blocked as well.
     scheduled = ScheduledExecution.objects.using(database.alias).filter(pk__in=job_ids)
     due = list(database.lock_rows(scheduled.order_by("pk"), wait=True))
+    _ask_for_starts(jobs, [row.pk for row in due])
     return _unblock(database, job_ids, due) + _dispatch(database, [row.pk for row in due])
+
+
+def _ask_for_starts(jobs: QuerySet[Any], job_ids: Sequence[int]) -> None:
+    """Let jobs that wait for a slot of their rate start before it, if the rate is free."""
+    known = jobs.filter(pk__in=job_ids).exclude(metadata=None)
+    for pk, metadata in list(known.values_list("pk", "metadata")):
+        slot = slot_in(metadata)
+        if slot is not None and slot > 0:
+            jobs.filter(pk=pk).update(metadata=with_slot(metadata, -slot))
 
 
 def _dispatch(database: Database, job_ids: Sequence[int]) -> int:

@@ -18,15 +18,26 @@ from ..semaphore import Permit, Semaphore
 BATCH = 100
 
 
+def least_duration(heartbeat: timedelta) -> timedelta:
+    """Return how long the permits of running jobs are kept at least: for two ``heartbeat``s, since
+    a process that lives may be silent for one, and a little more while it is busy."""
+    return 2 * heartbeat
+
+
 class SemaphoreMaintenance:
     """Repairs the concurrency limits of one database, in small transactions. Several may run at
     the same time."""
 
     def __init__(
-        self, using: str, clock: Callable[[Database], datetime] = Database.current_time
+        self,
+        using: str,
+        clock: Callable[[Database], datetime] = Database.current_time,
+        heartbeat: timedelta = timedelta(seconds=60),
     ) -> None:
-        """``clock`` reads the time by which processes have been silent for too long."""
+        """``clock`` reads the time by which processes have been silent for too long; they send a
+        heartbeat each ``heartbeat``."""
         self.using, self.clock = using, clock
+        self.least = least_duration(heartbeat)
         self.database = Database.of(using)
 
     def do(self) -> int:
@@ -86,7 +97,7 @@ class SemaphoreMaintenance:
             job_id: key
             for job_id, key, duration, claimed_at, process_id in running
             if portable.aware(max(claimed_at, beats.get(process_id, claimed_at)))
-            + (duration or timedelta(0))
+            + max(duration or self.least, self.least)
             < present
         }
 

@@ -12,6 +12,7 @@ from ...logging import about, get_logger
 from ...models import Job
 from ...models.operations.batch_maintenance import BatchMaintenance
 from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
+from ...rates.closing_up import ClosingUp
 from ...statistics.recent_hours import RecentHours
 from ...statistics.sampler import Sampler
 from ...statistics.storage import RollUp
@@ -41,6 +42,7 @@ class Dispatcher:
     def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
         self.context, self.settings = context, settings
         self.cleaner = Cleaner(context.using)
+        self.closing_up = ClosingUp(context.using)
         self.clock = SteadyClock(context.options.process_alive_threshold)
         self.statistics = (Sampler().do, RollUp().do, RecentHours().do)
         self._next_maintenance = self._next_repair = self._next_statistics = time.monotonic()
@@ -57,6 +59,7 @@ class Dispatcher:
         if self.settings.concurrency_maintenance:
             waits.append(self._maintain_semaphores())
         waits.append(self._repair_batches())
+        waits.append(self._close_up())
         if self.context.options.statistics:
             waits.append(self._keep_statistics())
         return min(waits)
@@ -77,6 +80,18 @@ class Dispatcher:
                 self._is_refused = False
             self._next_statistics = time.monotonic() + wait
         return max(0.0, self._next_statistics - time.monotonic())
+
+    def _close_up(self) -> float:
+        """Let jobs that wait for slots of their rates move up; return the seconds until the next
+        look."""
+        moved, wait = self.context.database.run(lambda *_: self.closing_up.do())
+        if moved:
+            logger.info(
+                "Gave %d jobs with rate limits earlier slots, of jobs that are gone",
+                moved,
+                extra=about("dispatcher.closed_up", jobs=moved),
+            )
+        return wait
 
     def _repair_batches(self) -> float:
         """Look for batches that are stuck if it is time; return the seconds until the next time."""
@@ -101,7 +116,11 @@ class Dispatcher:
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
             try:
                 admitted = self.context.database.run(
-                    lambda *_: SemaphoreMaintenance(self.context.using, self.clock.read).do()
+                    lambda *_: SemaphoreMaintenance(
+                        self.context.using,
+                        self.clock.read,
+                        self.context.options.process_heartbeat_interval,
+                    ).do()
                 )
             except Unavailable as unavailable:
                 if not unavailable.lost:  # A semaphore is locked: what comes next has its turn.
