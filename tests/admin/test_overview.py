@@ -43,7 +43,7 @@ from steady_queue_core.overview import closer, registered
 from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
 
 from ..doctor.ward import HOUR as AN_HOUR
-from ..overview.planting import TASK, Garden, no_closer_look
+from ..overview.planting import TASK, Garden
 from ..servers.kinds import KINDS
 from .places import on_every_database, tasks_in
 from .test_error_groups import buttons, fail
@@ -129,7 +129,6 @@ def see(visitor: Visitor, **query: Any) -> Page:
 
 def queries_of(using: str, visitor: Visitor, **query: Any) -> int:
     with (
-        no_closer_look(using),
         CaptureQueriesContext(connections["default"]) as ours,
         CaptureQueriesContext(connections[using]) as theirs,
     ):
@@ -526,7 +525,7 @@ def test_while_nothing_can_be_read_no_numbers_are_shown(
     lock = Finding("table-locked", "problem", "Somebody has locked it.", "Wait.")
     monkeypatch.setattr(closer.locks, "held", lambda _: [lock])
     visitor = Visitor(*EVERYTHING)
-    for page in (see(visitor), see(visitor, fragment="1")):
+    for page in (see(visitor, closer="1"), see(visitor, fragment="1")):
         assert page.status == 200
         assert "Problems (1) Somebody has locked it. Wait. (table-locked)" in page
         assert Markup(page.source).values("data-part") == ["problems"]

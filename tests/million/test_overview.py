@@ -12,7 +12,6 @@ from steady_queue_core.models import Sample, Statistic
 from steady_queue_core.overview import WINDOWS, Overview, Scope
 from steady_queue_core.statistics.spans import HOUR, MINUTE, RECENT_HOUR
 
-from ..overview.planting import no_closer_look
 from .conftest import LARGE, Histories
 from .costs import Meter
 from .test_costs import BACKEND, on_every_kind
@@ -64,7 +63,7 @@ def test_the_overview_reads_no_history(histories: Histories, kind: str, settings
         minute = Overview.of(Scope(using)).moment.minute
         fill(using, minute // 60 * 60)
         for window in WINDOWS.values():
-            with no_closer_look(using), Meter(using).undone() as meter:
+            with Meter(using).undone() as meter:
                 found = Overview.of(Scope(using, window))
             assert len(found.queues) == 10
             assert len(found.history.by_task) == SERIES

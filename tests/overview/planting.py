@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
-import pytest
-
 from steady_queue_core.models import Sample, Statistic
-from steady_queue_core.overview import Overview, Scope, closer
+from steady_queue_core.overview import Overview, Scope
 from steady_queue_core.statistics.spans import MINUTE
 from steady_queue_core.statistics.tally import Tally
 
@@ -59,9 +54,10 @@ class Garden(Ward):
             minute=self.minute - ago, queue_name=queue, ready=ready, oldest_wait_ms=wait
         )
 
-    def look(self, *, with_schedules: bool = True, **given: Any) -> Overview:
+    def look(self, *, with_schedules: bool = True, closer: bool = False, **given: Any) -> Overview:
         """Return an overview of the queue."""
-        return Overview.of(Scope(self.using, **given), with_schedules=with_schedules)
+        scope = Scope(self.using, **given)
+        return Overview.of(scope, with_schedules=with_schedules, looks_closer=closer)
 
     @property
     def problems(self) -> list[tuple[str, str, str]]:
@@ -70,16 +66,3 @@ class Garden(Ward):
             (each.finding.code, each.page, each.key or each.filters.get("queue", ""))
             for each in self.look().problems
         ]
-
-
-@contextmanager
-def no_closer_look(using: str) -> Iterator[None]:
-    """Let pages within the block look closely no more than one that refreshes itself: there was a
-    closer look a moment ago."""
-    closer.forget()
-    Overview.of(Scope(using))
-    with pytest.MonkeyPatch.context() as patch:
-        for each in ("findings", "obstacles"):
-            look = partial(getattr(closer, each), is_refresh=True)
-            patch.setattr(closer, each, lambda of, look=look, **_: look(of))
-        yield

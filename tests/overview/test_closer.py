@@ -44,7 +44,7 @@ def codes(garden: Garden, **given: Any) -> list[str]:
 def test_what_the_doctor_names_is_on_the_page(using: str, cause: Cause, garden: Garden) -> None:
     assert codes(garden) == []
     cause.plant(garden)
-    shown = garden.look().problems
+    shown = garden.look(closer=True).problems
     assert cause.code in [each.finding.code for each in shown]
     assert {each.code for each in examine(using)} <= {each.finding.code for each in shown}
     for each in shown:
@@ -58,39 +58,50 @@ def test_errors_of_the_checks_are_on_the_page(
 ) -> None:
     errors = [Error("Broken.", id="steady_queue.E001")]
     monkeypatch.setattr(of_settings, "run_checks", lambda **_: errors)
-    assert codes(garden) == ["check-error"]
+    assert codes(garden, closer=True) == ["check-error"]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_settings_that_cannot_be_used_are_told_alone(garden: Garden, settings: Any) -> None:
     settings.TASKS = {}
-    assert codes(garden) == ["settings-invalid"]
+    assert codes(garden, closer=True) == ["settings-invalid"]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_indexes_are_looked_at_once_in_a_while(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert codes(garden) == []
+    assert codes(garden, closer=True) == []
     gone = Finding("index-missing", PROBLEM, "It is gone.")
     monkeypatch.setattr(closer, "DEAREST", [lambda _: [gone]])
-    assert codes(garden) == []
+    assert codes(garden, closer=True) == []
     closer.forget()
-    assert codes(garden) == ["index-missing"]
+    assert codes(garden, closer=True) == ["index-missing"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_page_that_refreshes_itself_tells_what_was_found_last(
+def test_what_was_found_last_is_told_until_the_next_look(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert codes(garden, with_schedules=False) == []
+    assert codes(garden, closer=True) == []
     causes_of_queues.claims_of_nobody(garden)
-    assert codes(garden, with_schedules=False) == []
-    assert codes(garden) == ["claim-orphaned"]
+    refresh = {"with_schedules": False, "closer": True}
+    assert codes(garden) == codes(garden, **refresh) == []
+    assert codes(garden, closer=True) == codes(garden) == ["claim-orphaned"]
     garden.rows(ClaimedExecution).all().delete()
-    assert codes(garden, with_schedules=False) == ["claim-orphaned"]
+    assert codes(garden, **refresh) == ["claim-orphaned"]
     monkeypatch.setattr(closer, "OFTEN", 0.0)
-    assert codes(garden, with_schedules=False) == []
+    assert codes(garden, **refresh) == codes(garden) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_found_long_ago_is_not_told(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    causes_of_queues.claims_of_nobody(garden)
+    assert codes(garden, closer=True) == codes(garden) == ["claim-orphaned"]
+    monkeypatch.setattr(closer, "FORGOTTEN", 0.0)
+    assert codes(garden) == []
 
 
 def test_a_look_that_takes_long_is_not_had_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +129,7 @@ def test_a_locked_table_is_told_and_nothing_is_read(
     kind = type(Database.of(using).dialect)
     with monkeypatch.context() as patch, CaptureQueriesContext(connections[using]) as queries:
         patch.setattr(kind, "examine", lambda *_: [lock])
-        seen = [garden.look(), garden.look(with_schedules=False)]
+        seen = [garden.look(closer=True), garden.look(with_schedules=False)]
     assert [[each.finding.code for each in one.problems] for one in seen] == [["table-locked"]] * 2
     assert not any(each.is_read for each in seen)
     assert not [each for each in queries if "ready_executions" in str(each["sql"])]
@@ -133,7 +144,7 @@ def test_a_table_that_is_locked_does_not_keep_a_page_waiting(using: str, garden:
             cursor.execute(f"LOCK TABLE {ReadyExecution._meta.db_table} IN ACCESS EXCLUSIVE MODE")
         with connections[using].cursor() as cursor:
             cursor.execute("SET statement_timeout = 10000")
-        assert codes(garden) == codes(garden, with_schedules=False) == ["table-locked"]
+        assert codes(garden, closer=True) == codes(garden) == ["table-locked"]
         with connections[using].cursor() as cursor:
             cursor.execute("RESET statement_timeout")
     assert codes(garden) == []

@@ -55,7 +55,11 @@ class OverviewAdmin(QueueAdmin):
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET"])
         is_fragment = request.GET.get("fragment") == "1"
-        overview = Overview.of(_scope(request), with_schedules=not is_fragment)
+        overview = Overview.of(
+            _scope(request),
+            with_schedules=not is_fragment,
+            looks_closer=request.GET.get("closer") == "1",
+        )
         if not self._sees_queues(request, overview.lengths.queues):
             raise PermissionDenied
         links = Links(self, request, overview.scope)
@@ -136,6 +140,7 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
     scope = overview.scope
     return {
         "is_read": overview.is_read,
+        "closer_url": links.here(closer="1"),
         "problems": list(overview_tables.problems(overview, links)),
         "numbers": list(overview_tables.numbers(overview, links)),
         "charts": charts(overview),

@@ -1,7 +1,7 @@
-"""What the doctor finds beyond what a page reads for itself: too dear for each refresh.
+"""What the doctor finds beyond what a page reads for itself: too dear for each request.
 
-A page that somebody asks for looks closely each time; one that refreshes itself does so every now
-and then, and tells meanwhile of what was found last. Of several threads one looks at a time.
+A closer look is asked for: by whoever follows the link, and by a page that refreshes itself, every
+now and then. Other requests tell of what was found last. Of several threads one looks at a time.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from ..doctor import (
 from ..doctor.patient import Patient
 from ..doctor.round import findings_of
 
-#: Seconds for which a page that refreshes itself tells what was found before, and any page does
-#: of what is dearest; and so many times as long as that look took, at least.
-OFTEN, SELDOM, TIMES = 30.0, 600.0, 20.0
+#: Seconds for which what was found is told without another look, and the same of what is dearest;
+#: so many times as long as the look took, at least.
+OFTEN, SELDOM, TIMES = 25.0, 600.0, 20.0
+#: Seconds after which nothing is told that was found.
+FORGOTTEN = 1800.0
 #: What is read for the page anyway is examined by ``problems``.
 EXAMINATIONS = (
     *settings.EXAMINATIONS,
@@ -68,6 +70,10 @@ class Look:
         self._since, self._took = -math.inf, 0.0
         self._turn = threading.Lock()
 
+    def last(self) -> Sequence[Finding]:
+        """Return what was found last, unless that is long ago."""
+        return self.found if monotonic() - self._since < FORGOTTEN else ()
+
     def findings(self, find: Callable[[], Iterable[Finding]], keep: float) -> Sequence[Finding]:
         """Return what ``find`` has found in the last ``keep`` seconds, or finds now."""
         age = monotonic() - self._since
@@ -87,20 +93,22 @@ _closer: defaultdict[str, Look] = defaultdict(Look)
 _dearest: defaultdict[str, Look] = defaultdict(Look)
 
 
-def obstacles(using: str, *, is_refresh: bool) -> Sequence[Finding]:
+def obstacles(using: str, *, looks: bool) -> Sequence[Finding]:
     """Return what keeps a page from being read: whoever read on would fail, or wait."""
     look = _obstacles[using]
-    # It is seen at once that they are gone.
-    keep = OFTEN if is_refresh and not look.found else 0.0
-    return look.findings(lambda: locks.ahead(Patient(using), access.obstacles(using)), keep)
+    if not looks and not look.found:  # It is seen at once that they are gone.
+        return ()
+    return look.findings(lambda: locks.ahead(Patient(using), access.obstacles(using)), keep=0.0)
 
 
-def findings(patient: Patient, *, is_refresh: bool) -> list[Finding]:
-    """Return what the page does not see by itself."""
-    keep = OFTEN if is_refresh else 0.0
-    often = _closer[patient.using].findings(partial(findings_of, EXAMINATIONS, patient), keep)
-    seldom = _dearest[patient.using].findings(partial(findings_of, DEAREST, patient), SELDOM)
-    return [each for each in (*often, *seldom) if each.code not in LEFT_OUT]
+def findings(patient: Patient, *, looks: bool, at_once: bool = False) -> list[Finding]:
+    """Return what the page does not see by itself. One that ``looks`` closer does so if the last
+    time was a while ago, or ``at_once``."""
+    often, seldom = _closer[patient.using], _dearest[patient.using]
+    if looks:
+        often.findings(partial(findings_of, EXAMINATIONS, patient), 0.0 if at_once else OFTEN)
+        seldom.findings(partial(findings_of, DEAREST, patient), SELDOM)
+    return [each for each in (*often.last(), *seldom.last()) if each.code not in LEFT_OUT]
 
 
 def forget() -> None:

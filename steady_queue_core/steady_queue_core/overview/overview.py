@@ -42,7 +42,7 @@ class TaskLine(NamedTuple):
 @dataclass(frozen=True)
 class Overview:
     """A queue at one moment. Made by eight queries, six without the recurring tasks, beside those
-    of a closer look, which is for pages that somebody asks for, and now and then for others."""
+    of a closer look."""
 
     scope: Scope
     moment: Moment
@@ -63,10 +63,12 @@ class Overview:
     is_read: bool = True
 
     @classmethod
-    def of(cls, scope: Scope, *, with_schedules: bool = True) -> Overview:
+    def of(
+        cls, scope: Scope, *, with_schedules: bool = True, looks_closer: bool = False
+    ) -> Overview:
         """Look at a database. What cannot be read for a damaged row is left out; nothing is read
-        while something keeps whoever reads waiting, or lets them fail."""
-        if found := closer.obstacles(scope.using, is_refresh=not with_schedules):
+        while something is known to keep whoever reads waiting, or to let them fail."""
+        if found := closer.obstacles(scope.using, looks=looks_closer):
             return cls._unread(scope, found)
         busy = Busy.of(scope)
         moment, processes = registered(scope.using, busy.by_process, busy.moment)
@@ -86,7 +88,7 @@ class Overview:
         )
         lines = queue_lines((each for each in queues if scope.has_queue(each.name)), busy, history)
         ordered = sorted(lines, key=_place_of_queue)
-        findings = closer.findings(patient, is_refresh=not with_schedules)
+        findings = closer.findings(patient, looks=looks_closer, at_once=with_schedules)
         return cls(
             scope=scope,
             moment=moment,
@@ -115,6 +117,7 @@ class Overview:
             problems=[Problem.of(each) for each in obstacles],
             queues=(),
             queues_left=0,
+            queues_unseen=0,
             longest=(),
             causes=Causes((), has_more=False, since=None),
             schedules=None,

@@ -162,22 +162,20 @@ class ClosingUp:
         by_id = {place.job_id: (place, slot) for place, slot in moves}
         scheduled = ScheduledExecution.objects.using(self.using).filter(pk__in=by_id)
         jobs = Job.objects.using(self.using).filter(pk__in=by_id).only("pk", "metadata")
-        locked = [
-            list(self.database.lock_rows(rows.order_by("pk"), wait=False))
-            for rows in (scheduled, jobs)
-        ]
-        if any(len(rows) < len(by_id) for rows in locked):
+        locked = list(self.database.lock_rows(scheduled.order_by("pk"), wait=False))
+        locked_jobs = list(self.database.lock_rows(jobs.order_by("pk"), wait=False))
+        if min(len(locked), len(locked_jobs)) < len(by_id):
             return False
-        for row in locked[0]:
+        for row in locked:
             _, slot = by_id[row.pk]
             row.due_at = min(row.due_at, _storable(rounded(slot + at.shift)))
-        for row in locked[1]:
-            place, slot = by_id[row.pk]
-            if row.metadata != place.metadata:
+        for job in locked_jobs:
+            place, slot = by_id[job.pk]
+            if job.metadata != place.metadata:
                 return False
-            row.metadata = with_slot(place.metadata, slot)
-        ScheduledExecution.objects.using(self.using).bulk_update(locked[0], ["due_at"], ROWS)
-        Job.objects.using(self.using).bulk_update(locked[1], ["metadata"], ROWS)
+            job.metadata = with_slot(place.metadata, slot)
+        ScheduledExecution.objects.using(self.using).bulk_update(locked, ["due_at"], ROWS)
+        Job.objects.using(self.using).bulk_update(locked_jobs, ["metadata"], ROWS)
         return True
 
 

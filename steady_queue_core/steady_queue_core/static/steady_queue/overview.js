@@ -3,6 +3,8 @@
 const KEY = "steady-queue.refresh";
 const SLOW = 500; // Milliseconds of an answer after which the pause doubles.
 const MOST = 16; // Times as long as chosen, at most.
+const PATIENCE = 10_000; // Milliseconds until an answer is given up: a table may be locked.
+const CLOSER = 30_000; // Milliseconds from one closer look to the next.
 
 const live = document.getElementById("sq-live");
 const label = document.getElementById("sq-refresh");
@@ -12,6 +14,7 @@ let etag = "";
 let timer = 0;
 let times = 1;
 let asking = false;
+let looked = -Infinity;
 
 function chosen() {
   try {
@@ -76,7 +79,11 @@ async function refresh() {
   let told = "";
   try {
     const headers = etag ? { "If-None-Match": etag } : {};
-    const answer = await fetch(live.dataset.refresh, { headers, cache: "no-store", redirect: "manual" });
+    const looks = begun - looked > CLOSER;
+    const address = live.dataset.refresh + (looks ? "&closer=1" : "");
+    const signal = AbortSignal.timeout(PATIENCE);
+    const answer = await fetch(address, { headers, signal, cache: "no-store", redirect: "manual" });
+    if (looks) looked = begun;
     if (answer.ok) {
       const text = await answer.text();
       etag = answer.headers.get("ETag") ?? "";
@@ -86,6 +93,7 @@ async function refresh() {
     }
   } catch {
     told = "Not refreshed: no answer";
+    looked = -Infinity; // A closer look tells what it waits for.
   }
   asking = false;
   const slow = told || performance.now() - begun > SLOW;
