@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression
 
@@ -41,6 +42,7 @@ def noting(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
     return noted
 
 
+@pytest.mark.thorough
 class TestOwnHooks(test_portable.TestPortableConformance):
     """The whole suite, with a clock that is not the portable one."""
 
