@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -146,7 +145,6 @@ def limited(key: str, to: int, **options: Any) -> Any:
 one_by_one = limited("one_by_one", 1)
 in_pairs = limited("in_pairs", 2)
 in_fives = limited("in_fives", 5)
-brief = limited("brief", 1, duration=timedelta(seconds=1))
 
 
 @limits_concurrency(key="one_by_one", group="limited")

@@ -130,16 +130,16 @@ def test_a_worker_that_stops_gives_its_chains_back(make_project: MakeProject) ->
 
 def begin_a_chain_with_a_long_job(project: Project, long: float) -> tuple[Supervisor, Attempt]:
     """Return the worker's supervisor and the attempt at a job that takes long."""
-    project.enqueue("brief", *[[0.0]] * 400)
-    [slow] = project.enqueue("brief", [long])
-    project.enqueue("brief", *[[0.0]] * 300, *[[0.02]] * 100)
+    project.enqueue("brief:brief", *[[0.0]] * 400)
+    [slow] = project.enqueue("brief:brief", [long])
+    project.enqueue("brief:brief", *[[0.0]] * 300, *[[0.02]] * 100)
     supervisor = project.start()
     supervisor.wait_ready(1)
     return supervisor, project.wait_started(slow)
 
 
 def test_jobs_behind_a_long_one_go_back_to_their_places(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=1, threads=1))
+    project = make_project(queue(processes=1, threads=1, task_modules=["tests.faultapp.brief"]))
     begin_a_chain_with_a_long_job(project, 4.0)
     wait_for(lambda: project.count("claimed_executions") == 1, 3, "the others to be given back")
     assert project.count("blocked_executions") == 400
@@ -166,7 +166,12 @@ def resume_a_worker_with_a_chain(project: Project) -> list[Attempt]:
 
 def briefly(make_project: MakeProject) -> Project:
     """Return a project in which a permit lapses a second after the last heartbeat."""
-    options = queue(processes=1, threads=1, process_heartbeat_interval=0.3)
+    options = queue(
+        processes=1,
+        threads=1,
+        task_modules=["tests.faultapp.brief"],
+        process_heartbeat_interval=0.3,
+    )
     options["dispatchers"][0]["concurrency_maintenance_interval"] = 0.2
     return make_project(options)
 

@@ -106,12 +106,13 @@ class UniqueEnqueue:
 
     def _bound(self, plan: _Plan) -> None:
         """Let no call put off its job for longer than its key says."""
+        if not any(key is not None and key.latest for key in self.keys):
+            return
         first: dict[int, datetime | None] = dict.fromkeys(plan.owners.values())
         for calls in plan.replacing.values():
             first |= {number: first_call(plan.existing[number]) for number in calls}
         keys = {number: key for number in first if (key := self.keys[number]) and key.latest}
-        if keys:
-            present = self.dialect.current_time(self.connection)
+        present = self.dialect.current_time(self.connection)
         for number, key in keys.items():
             self.jobs[number] = bounded(self.jobs[number], key, first[number], present)
             if number in plan.new:
