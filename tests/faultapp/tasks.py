@@ -171,6 +171,10 @@ def spin(context: Any, seconds: float) -> int:
     return context.token
 
 
+class Killed(BaseException):
+    """Nobody takes it for an error of a database or of a task, wherever it is raised."""
+
+
 @task(takes_context=True)
 def kill_own_worker(context: Any, seconds: float) -> int:
     """Make the main thread of a threaded worker fail, and continue."""
@@ -178,7 +182,7 @@ def kill_own_worker(context: Any, seconds: float) -> int:
     for thread in threading.enumerate():
         if thread.name.startswith("steady-queue-worker-"):
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(RuntimeError)
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Killed)
             )
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -59,7 +59,11 @@ def test_the_jobs_of_a_key_run_in_their_order_and_many_are_claimed_at_once(
     project = make_project(queue(processes=2, threads=3), **where)
     project.enqueue("one_by_one", *[SHORT] * 600)
     project.start().wait_ready(2)
-    most = drain(project)
+    most, deadline = drain(project), time.monotonic() + 60
+    # On a busy machine there may have been few looks.
+    while most <= 5 and time.monotonic() < deadline:
+        project.enqueue("one_by_one", *[SHORT] * 600)
+        most = drain(project)
     stop_all(project)
     assert_one_by_one(project)
     assert verdict(project) == []

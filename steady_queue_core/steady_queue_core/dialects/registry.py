@@ -21,6 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ..errors import DialectConflict, DialectInvalid, DialectNotFound
 from . import hookspecs
 from .dialect import Dialect
+from .portable import own
 from .records import API_VERSION, DialectInfo
 
 ENTRY_POINT_GROUP = "steady_queue"
@@ -243,3 +244,6 @@ def override(replacement: DialectRegistry) -> Iterator[None]:
 def dialect_for(using: str) -> Dialect:
     """Return the dialect of database alias ``using``; see ``DialectRegistry.dialect_for``."""
     return registry().dialect_for(using)
+
+
+own.pick.append(dialect_for)

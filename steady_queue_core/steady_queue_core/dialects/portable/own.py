@@ -6,16 +6,18 @@ block that did these as the other ones do would disagree with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet
 
-if TYPE_CHECKING:
-    from ..dialect import Dialect
+from ..operations import Operations
+
+#: What returns the dialect of a database: it imports these modules, and puts itself here.
+pick: list[Callable[[str], Operations]] = []
 
 
 def present_time(connection: BaseDatabaseWrapper) -> datetime:
@@ -45,8 +47,5 @@ def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     return _dialect_of(connection).list_queues(connection, prefix)
 
 
-def _dialect_of(connection: BaseDatabaseWrapper) -> Dialect:
-    # Imported late: what picks the dialects imports these modules.
-    from ..registry import dialect_for
-
-    return dialect_for(connection.alias)
+def _dialect_of(connection: BaseDatabaseWrapper) -> Operations:
+    return pick[0](connection.alias)
