@@ -31,7 +31,10 @@ class Modes(ServerCase):
         )
 
     def found(self) -> int:
-        return int(self.rows("Job").filter(task_path__icontains="a_").count())
+        before = len(self.warned)
+        number = self.rows("Job").filter(task_path__contains="a_").count()
+        del self.warned[before:]  # Of the lookup, which is Django's.
+        return int(number)
 
     def test_modes_under_which_everything_works_are_not_warned_of(self) -> None:
         self.have("ANSI_QUOTES,PIPES_AS_CONCAT")
