@@ -12,7 +12,7 @@ import pytest
 from . import proc
 from .conftest import EVERYWHERE, MakeProject
 from .harness import Project
-from .scenarios import queue
+from .scenarios import freeze, queue
 from .waiting import wait_for
 
 CANCELLED = "steady_queue_core.errors.TaskCancelled"
@@ -182,7 +182,7 @@ def test_cancelled_jobs_whose_worker_is_killed_do_not_run_again(make_project: Ma
     [worker] = supervisor.wait_ready(1)
     project.wait_started(running)
     wait_for(lambda: project.state_of(held) == "claimed", 5, "the claim of a second job")
-    supervisor.send(signal.SIGSTOP, worker)  # It does not hear of it.
+    freeze(project, supervisor, worker)  # It does not hear of it.
     cancel(project, running, held)
     assert project.state_of(held) == "claimed"
     supervisor.send(signal.SIGKILL, worker)

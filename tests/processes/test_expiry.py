@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import EVERYWHERE, MakeProject
 from .harness import Project
-from .scenarios import queue
+from .scenarios import freeze, queue
 from .waiting import wait_for
 
 EXPIRED = "steady_queue_core.errors.TaskExpired"
@@ -69,7 +69,7 @@ def test_jobs_that_a_suspended_worker_holds_expire(make_project: MakeProject) ->
     running, *held = project.enqueue("patient:stay", *calls, periods={"expires": 2})
     project.wait_started(running)
     wait_for(lambda: "claimed" in map(project.state_of, held), 20, "the claim of another job")
-    supervisor.send(signal.SIGSTOP, worker)
+    freeze(project, supervisor, worker)
     wait_for_expiry(project, seconds=2)
     assert "claimed" in map(project.state_of, held)
     supervisor.send(signal.SIGCONT, worker)

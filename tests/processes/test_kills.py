@@ -207,7 +207,7 @@ def test_a_stopped_worker_is_replaced_though_another_supervisor_has_pruned_it(
     first, second = patient.start(), strict.start()
     [stopped] = first.wait_ready(1)
     wait_for(lambda: patient.count("processes") == 6, 20, "all processes")
-    first.send(signal.SIGSTOP, stopped)
+    freeze(patient, first, stopped)
     wait_pruned(patient, stopped)
     wait_for(lambda: set(first.workers()) - {stopped}, 15, "a replacement")
     thaw(first, stopped)

@@ -124,15 +124,16 @@ def test_no_more_run_at_once_than_the_limits_allow_though_workers_are_killed(
 def test_a_permit_of_a_process_that_is_silent_for_its_duration_is_given_to_the_next(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    options = queue(processes=1, threads=1, process_heartbeat_interval=0.3)
+    modules = ["tests.faultapp.brief"]
+    options = queue(processes=1, threads=1, process_heartbeat_interval=0.3, task_modules=modules)
     options["dispatchers"][0]["concurrency_maintenance_interval"] = 0.5
     project = make_project(options, **where)
     first, second = project.start(), project.start()
     for supervisor in (first, second):
         supervisor.wait_ready(1)
-    [holder] = project.enqueue("brief", [3.0])
+    [holder] = project.enqueue("brief:brief", [3.0])
     held = project.wait_started(holder)
-    [waiting] = project.enqueue("brief", [0.0])
+    [waiting] = project.enqueue("brief:brief", [0.0])
     # It runs longer than its duration, and keeps its permit as long as its process is heard of.
     wait_for(lambda: time.monotonic_ns() - held.started_at > 2e9, 10, "twice its duration")
     assert project.state_of(waiting) == "blocked"

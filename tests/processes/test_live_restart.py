@@ -17,7 +17,7 @@ import pytest
 from . import proc
 from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project, Supervisor
-from .scenarios import queue, refusal, stop_all, verdict
+from .scenarios import freeze, queue, refusal, stop_all, verdict
 from .waiting import wait_for
 
 #: What takes the place of a supervisor gets the environment that this was started with.
@@ -334,7 +334,7 @@ def test_a_frozen_old_worker_is_killed_in_the_end(make_project: MakeProject) -> 
     settings = queue(processes=1, process_heartbeat_interval=0.3, process_alive_threshold=1.5)
     project = make_project(settings)
     supervisor, old, _ = busy(project, 1.0)
-    supervisor.send(signal.SIGSTOP, old)
+    freeze(project, supervisor, old)
     supervisor.send(signal.SIGHUP)
     wait_for(lambda: "All processes are in place" in supervisor.errors(), 30, "the succession")
     wait_ended(supervisor, old, seconds=30)

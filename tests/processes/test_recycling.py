@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import MakeProject
 from .harness import Project, Supervisor
-from .scenarios import SHORT_LEASE, SOON, queue, refusal, stop_all, verdict, wait_gone
+from .scenarios import SHORT_LEASE, SOON, freeze, queue, refusal, stop_all, verdict, wait_gone
 from .waiting import wait_for
 
 #: Lets only the first worker start its work; each later one waits for a file.
@@ -145,7 +145,7 @@ def test_a_worker_that_freezes_while_it_retires_gets_no_second_successor(
     project.enqueue("work", [0.0])
     wait_for(lambda: len(supervisor.workers()) == 2, 15, "a successor")
     [second] = {*supervisor.workers()} - {first}
-    supervisor.send(signal.SIGSTOP, first)
+    freeze(project, supervisor, first)
     wait_gone([first], 30)
     assert project.wait_started(long, 2).pid == second
     # A second one would have been started when the first one was found to be frozen.
