@@ -27,6 +27,11 @@ def with_constants(**constants: float) -> str:
 #: A supervisor that looks for the dead at once. Others wait for ten seconds once they have started,
 #: and after an outage: processes may be about to come back.
 SOON = with_constants(processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0)
+#: One that does not kill what was stopped, however long it takes until it may go on.
+SPARING = with_constants(
+    processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0,
+    processes__supervisor__managed_processes__MIN_FROZEN=60.0,
+)
 
 
 def queue(processes: int = 2, threads: int = 2, **options: Any) -> dict[str, Any]:

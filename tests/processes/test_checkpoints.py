@@ -15,7 +15,7 @@ import pytest
 
 from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project
-from .scenarios import SHORT_LEASE, SOON, queue, stop_all, thaw, wait_gone, wait_pruned
+from .scenarios import SHORT_LEASE, SPARING, queue, stop_all, thaw, wait_gone, wait_pruned
 from .test_delivery import Troubles
 from .test_task_processes import task_processes
 from .waiting import wait_for
@@ -192,7 +192,7 @@ def freeze_outside_of_statements(project: Project, pid: int) -> None:
 def test_a_worker_that_resumes_after_its_lease_stores_nothing(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    project = make_project(settings_of(**SHORT_LEASE), extra=SOON, **where)
+    project = make_project(settings_of(**SHORT_LEASE), extra=SPARING, **where)
     job = resume_a_worker_whose_job_runs_elsewhere(project)
     events = Counter(event for event, *_ in steps_of(project)[job])
     assert events["preempted-checkpoint"] == events["preempted-progress"] == 1
@@ -214,7 +214,7 @@ def test_a_worker_that_resumes_after_its_lease_stores_nothing(
 
 @pytest.mark.thorough
 def test_without_the_fence_it_would_store_both(make_project: MakeProject) -> None:
-    project = make_project(settings_of(**SHORT_LEASE), extra=SOON)
+    project = make_project(settings_of(**SHORT_LEASE), extra=SPARING)
     project.mutant = "no fence around checkpoints"
     job = resume_a_worker_whose_job_runs_elsewhere(project)
     events = Counter(event for event, *_ in steps_of(project)[job])

@@ -21,7 +21,7 @@ from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project, Supervisor
 from .scenarios import (
     SHORT_LEASE,
-    SOON,
+    SPARING,
     durations,
     one_state_each,
     queue,
@@ -197,7 +197,7 @@ def resume_a_worker_whose_task_runs_elsewhere(project: Project) -> int:
 def test_a_worker_that_resumes_after_its_lease_commits_nothing(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    project = make_project(delivering(threads=1, **SHORT_LEASE), extra=SOON, **where)
+    project = make_project(delivering(threads=1, **SHORT_LEASE), extra=SPARING, **where)
     job = resume_a_worker_whose_task_runs_elsewhere(project)
     assert rows_of(project) == {job: 1}
     assert project.state_of(job) == "finished"
@@ -211,7 +211,7 @@ def test_a_worker_that_resumes_after_its_lease_commits_nothing(
 def test_without_the_fence_it_would_commit(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    project = make_project(delivering(threads=1, **SHORT_LEASE), extra=SOON, **where)
+    project = make_project(delivering(threads=1, **SHORT_LEASE), extra=SPARING, **where)
     project.mutant = "no fence around transactions"
     job = resume_a_worker_whose_task_runs_elsewhere(project)
     assert rows_of(project) == {job: 2}

@@ -14,6 +14,7 @@ from .harness import SCALE
 from .scenarios import (
     SHORT_LEASE,
     SOON,
+    SPARING,
     busy_worker,
     durations,
     freeze,
@@ -122,7 +123,7 @@ def test_a_supervisor_killed_while_it_starts_leaves_nothing_behind(
 def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=2, threads=2, **SHORT_LEASE), extra=SOON)
+    project = make_project(queue(processes=2, threads=2, **SHORT_LEASE), extra=SPARING)
     supervisor = project.start()
     supervisor.wait_ready(2)
     for seed in range(max(1, int(SCALE))):
@@ -172,7 +173,7 @@ def test_a_worker_stopped_in_a_transaction_does_not_hold_up_the_others_for_ever(
 def test_a_stopped_supervisor_with_all_its_processes_loses_its_jobs_and_comes_back(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=2, **SHORT_LEASE), extra=SOON)
+    project = make_project(queue(processes=1, threads=2, **SHORT_LEASE), extra=SPARING)
     first, second = project.start(), project.start()
     for supervisor in (first, second):
         supervisor.wait_ready(1)

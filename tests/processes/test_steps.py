@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project
-from .scenarios import SHORT_LEASE, SOON, queue, stop_all, thaw, wait_gone, wait_pruned
+from .scenarios import SHORT_LEASE, SPARING, queue, stop_all, thaw, wait_gone, wait_pruned
 from .test_checkpoints import freeze_outside_of_statements, steps_of
 from .test_delivery import Troubles
 from .test_task_processes import task_processes
@@ -224,7 +224,7 @@ def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> int:
 def test_a_worker_that_resumes_after_its_lease_stores_no_step(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    project = make_project(settings_of(**SHORT_LEASE), extra=SOON, **where)
+    project = make_project(settings_of(**SHORT_LEASE), extra=SPARING, **where)
     job = resume_a_worker_whose_job_runs_elsewhere(project)
     events = Counter(event for event, *_ in steps_of(project)[job])
     assert events == {"held": 1, "preempted": 1}
@@ -237,7 +237,7 @@ def test_a_worker_that_resumes_after_its_lease_stores_no_step(
 
 @pytest.mark.thorough
 def test_without_the_fence_it_would_store_one(make_project: MakeProject) -> None:
-    project = make_project(settings_of(**SHORT_LEASE), extra=SOON)
+    project = make_project(settings_of(**SHORT_LEASE), extra=SPARING)
     project.mutant = "no fence around steps"
     job = resume_a_worker_whose_job_runs_elsewhere(project)
     events = Counter(event for event, *_ in steps_of(project)[job])
