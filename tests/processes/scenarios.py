@@ -30,7 +30,7 @@ SOON = with_constants(processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0)
 #: One that does not kill what was stopped, however long it takes until it may go on.
 SPARING = with_constants(
     processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0,
-    processes__supervisor__managed_processes__MIN_FROZEN=60.0,
+    processes__supervisor__managed_processes__MIN_KILL_GRACE=60.0,
 )
 
 

@@ -107,7 +107,7 @@ class InterruptedCase(ContentionCase):
         self.assertEqual(self.ids("Scheduled")[-1], ids[-1])
         return ids
 
-    def dispatched(self) -> bool:
+    def none_is_scheduled(self) -> bool:
         """Whether nothing is scheduled, if need be after another dispatch."""
         if self.ids("Scheduled"):
             self.dialect.dispatch(self.connection, 10)
@@ -119,7 +119,7 @@ class InterruptedCase(ContentionCase):
         self.make_due(later)
         self.whole(lambda: self.dialect.dispatch(self.connection, 10))
         # What the fault has locked may be left for the next time.
-        self.wait_until(self.dispatched, "the dispatch")
+        self.wait_until(self.none_is_scheduled, "the dispatch")
         process, selector = self.identity(self.worker), QueueSelector()
         claims = self.whole(lambda: self.claim(2, process_id=self.worker))
         claimed = [claim.job_id for claim in claims]
