@@ -416,7 +416,7 @@ def test_tests_do_not_wait_for_rates(using: str) -> None:
 
 
 @on_every_database
-@pytest.mark.parametrize("way", ["late", "withdrawn", "forgotten"])
+@pytest.mark.parametrize("way", ["late", "withdrawn", "forgotten", "after a lock"])
 def test_a_start_that_does_not_take_place_is_given_back(using: str, way: str) -> None:
     """Else a job that waits behind a long one would lose an hour, here."""
     worker = Worker(using)
@@ -428,6 +428,10 @@ def test_a_start_that_does_not_take_place_is_given_back(using: str, way: str) ->
         assert not worker.starts.may_start(claim)
     elif way == "withdrawn":
         worker.starts.withdraw([claim])
+    elif way == "after a lock":
+        rate = JobMetadata.read(claim.metadata).rate_limit
+        assert rate is not None
+        worker.starts._held_up[rate.key] = time.monotonic()
     worker.starts.give_back(worker.database)
     assert not worker.starts.may_start(claim)
     worker.driver.settle(RunResult(outcomes.released(claim)))

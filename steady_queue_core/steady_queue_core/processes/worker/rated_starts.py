@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ...arguments import DEFAULT_LIMITS, TaskArgumentError
 from ...dialects import ClaimedJob, Outcome, Sequel
+from ...dialects.apart import RESPITE
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...payloads.backends import limits_of
@@ -25,8 +26,6 @@ logger = get_logger("steady_queue.worker")
 
 #: Seconds until jobs ask again whose rows the database has refused.
 REFUSAL_PAUSE = 1.0
-#: For how many times as long as was waited for a key in vain nobody waits for it again.
-RESPITE = 5
 
 
 class RatedStarts:
@@ -73,7 +72,7 @@ class RatedStarts:
         """Return the answers to jobs by their ids; none to those whose key somebody else keeps
         locked: that holds up no job with another key, and is waited for but once in a while."""
         began = time.monotonic()
-        free = [each for each in asks if self._held_up.get(each.rate.key, 0.0) <= began]
+        free = [each for each in asks if not self._is_held_up(each.rate.key)]
         if not free:
             return {}
         try:
@@ -90,6 +89,9 @@ class RatedStarts:
         self._held_up = {key: end for key, end in self._held_up.items() if end > present}
         self._held_up |= {str(row.key): until for row in locked}
         return self._ask(free, database) if locked else {}
+
+    def _is_held_up(self, key: str) -> bool:
+        return self._held_up.get(key, 0.0) > time.monotonic()
 
     def withdraw(self, claims: Iterable[ClaimedJob]) -> None:
         """Take back the permissions of jobs that do not start here. Main thread only."""
@@ -108,7 +110,7 @@ class RatedStarts:
         if not self._unused:
             return
         taken = [self._unused.popleft() for _ in range(len(self._unused))]
-        unused = [each for each in taken if each.rate.key not in self._held_up]
+        unused = [each for each in taken if not self._is_held_up(each.rate.key)]
         if not unused:
             return
         # If it cannot be done now, these starts are lost.
