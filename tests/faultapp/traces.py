@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from typing import Any
 
 from django.db import connection
 
 from steady_queue_core import task
+from steady_queue_core.compat import task_finished
 
 #: What a task finds of its session, by the kind of the database.
 SETTINGS = {
@@ -73,3 +76,45 @@ def fail_with_much(number: int) -> None:
 async def afail_with_much(number: int) -> None:
     held = bytearray(1 << 20)
     raise RuntimeError(f"failure {number} with {len(held)} bytes")
+
+
+class Held:
+    """What a job has in hand; counts how many are there."""
+
+    there = most = 0
+
+    def __init__(self) -> None:
+        Held.there += 1
+        Held.most = max(Held.most, Held.there)
+
+    def __del__(self) -> None:
+        Held.there -= 1
+
+
+@task
+def fail_and_hold() -> None:
+    held = Held()
+    raise RuntimeError(f"failure with {held}")
+
+
+@task
+async def afail_and_hold() -> None:
+    held = Held()
+    raise RuntimeError(f"failure with {held}")
+
+
+@task
+def listen_slowly() -> None:
+    """Have each signal take its time from now on, and nothing collected."""
+    gc.disable()
+    task_finished.connect(_listen)
+
+
+def _listen(**_: Any) -> None:
+    time.sleep(0.02)
+
+
+@task
+def most_held() -> int:
+    """Return how much failed jobs have held at once."""
+    return Held.most

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from steady_queue_core.processes.worker.error_frames import MOST_KEPT
+
 from ..sizes import sized
 from . import proc
 from .conftest import EVERYWHERE, MakeProject
@@ -107,24 +109,44 @@ def test_jobs_of_many_kinds_leave_nothing_in_their_worker(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("task", ["fail_and_hold", "afail_and_hold"])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_what_failed_jobs_hold_does_not_wait_for_slow_receivers(
+    make_project: MakeProject, executor: str, task: str
+) -> None:
+    settings = queue(processes=1, threads=2, task_modules=[TRACES])
+    settings["workers"][0]["executor"] = executor
+    project = make_project(settings)
+    project.start().wait_ready(1)
+    project.enqueue("traces:listen_slowly", [])
+    project.enqueue(f"traces:{task}", *[[]] * 200)
+    all_done(project)
+    ids = project.enqueue("traces:most_held", *[[]] * 4)
+    all_done(project)
+    most = project.query(
+        f"SELECT return_value FROM steady_queue_jobs WHERE id IN ({', '.join(map(str, ids))})"
+    )
+    assert max(int(text) for (text,) in most) <= MOST_KEPT + 10  # And those that run.
+    stop_all(project)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["fail_with_much", "afail_with_much"])
-@pytest.mark.parametrize(
-    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_what_failed_jobs_have_held_is_freed(
-    make_project: MakeProject, executor: str, task: str, pytestconfig: pytest.Config
+    make_project: MakeProject, executor: str, task: str
 ) -> None:
     settings = queue(processes=1, threads=2, task_modules=[TRACES])
     settings["workers"][0]["executor"] = executor
     project = make_project(settings)
     supervisor = project.start()
     supervisor.wait_ready(1)
-    jobs = sized(pytestconfig, merge=500, whole=9_500)
     project.enqueue(f"traces:{task}", *([number] for number in range(500)))
     all_done(project)
     family = [each.pid for each in proc.in_session(supervisor.pid)]
     before = {pid: memory(pid) for pid in family}
-    project.enqueue(f"traces:{task}", *([number] for number in range(jobs)))
+    project.enqueue(f"traces:{task}", *([number] for number in range(9_500)))
     all_done(project)
     grown = {pid: memory(pid) - before[pid] for pid in family}
     assert max(grown.values()) < SPARE

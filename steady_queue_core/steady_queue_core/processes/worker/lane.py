@@ -26,6 +26,7 @@ from ..base.log_context import about_job
 from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import RunResult
+from .error_frames import keep_frames
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .followers import Followers
@@ -422,6 +423,8 @@ class Lanes:
     def _finish(self, result: RunResult, lane: Lane, seconds: float) -> None:
         if result.settled is None:
             self.context.journal.end(result.outcome)
+        if result.error is not None:
+            keep_frames(result.error)
         self._finished.append((result, lane, seconds))
         if self.context.waiter.sleeping:
             self.context.waiter.sleeping = False
