@@ -430,6 +430,7 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -> None:
     settings, tasks, calls = documents.blocks(page("separate-database.md"), "python")
     project.write(settings)
@@ -459,6 +460,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_queue_is_spread_over_databases_as_shown(project: Project) -> None:
     code = documents.blocks(page("sharding.md"), "python")
     apart = documents.blocks(page("sharding.md"), "python", "In a project that has jobs")
@@ -736,6 +738,7 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_tests_shown_pass(shop: Project, tmp_path: Path) -> None:
     project = Project(tmp_path, shop)
     of_a_view, *others = documents.blocks(page("testing.md"), "python")

@@ -269,6 +269,7 @@ with asking():
 """
 
 
+@pytest.mark.thorough
 def test_a_signal_counts_also_where_python_ignores_exceptions() -> None:
     result = subprocess.run(
         [sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, check=False
@@ -276,6 +277,7 @@ def test_a_signal_counts_also_where_python_ignores_exceptions() -> None:
     assert (result.stdout, result.stderr) == ("interrupted\n", "")
 
 
+@pytest.mark.thorough
 def test_a_closed_terminal_ends_it_and_nothing_is_left(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
 

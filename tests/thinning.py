@@ -2,9 +2,9 @@
 
 What the dialects promise runs on each database. What is built on them, of models and queries
 alone, runs on SQLite and PostgreSQL, and where it is about locks on MySQL too, which has other
-ones. What is built on those again (pages, findings, commands), and tests of processes and of a
-million jobs, which take long, run on PostgreSQL alone, and on SQLite where there is none. Tests
-that are marked ``thorough`` are left out.
+ones. What is built on those again (pages, findings, commands), and tests of processes, which take
+long, run on PostgreSQL alone, and on SQLite where there is none. What a million jobs cost, and
+tests that are marked ``thorough``, are left to the whole run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ OF_DATABASES = {
     "conformance", "databases", "dialects", "golden_sql", "mysql", "postgres", "servers",
 }  # fmt: skip
 #: Folders whose tests run on one database.
-ON_ONE = {"admin", "command_line", "doctor", "faults", "million", "overview", "processes"}
+ON_ONE = {"admin", "command_line", "doctor", "faults", "overview", "processes"}
+#: Folders whose tests a merge does without.
+LEFT_OUT = {"million"}
 #: Names of modules whose tests wait for each other's locks.
 LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|unique_jobs)")
 SQLITE = ("default", "sqlite")
@@ -31,6 +33,8 @@ def thinned(nodeids: Iterable[str], missing: Container[str] = ()) -> set[str]:
     """Return the tests that are left, where these databases are missing."""
     variants: dict[str, dict[str, str]] = defaultdict(dict)
     for nodeid in nodeids:
+        if _folder(nodeid) in LEFT_OUT:
+            continue
         database = DATABASE.search(nodeid)
         named = database[0] if database and _folder(nodeid) not in OF_DATABASES else ""
         variants[DATABASE.sub("*", nodeid) if named else nodeid][named] = nodeid

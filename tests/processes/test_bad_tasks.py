@@ -309,6 +309,7 @@ def test_a_transaction_that_a_coroutine_left_open_keeps_nobody_out(messy: Run) -
     assert [messy.results[name]["status"] for name in ("open", "next")] == ["SUCCESSFUL"] * 2
 
 
+@pytest.mark.thorough
 def test_loops_of_task_processes_outlive_what_a_task_does_to_them(
     template: Path, tmp_path: Path
 ) -> None:

@@ -66,7 +66,9 @@ def check(project: Project, ids: list[int]) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
+)
 def test_batches_end_once_under_kills(
     make_project: MakeProject, where: dict[str, str], executor: str
 ) -> None:

@@ -59,7 +59,7 @@ def check(project: Project, ids: list[int]) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
-@pytest.mark.parametrize("task", ["work", "work_again"])
+@pytest.mark.parametrize("task", ["work", pytest.param("work_again", marks=pytest.mark.thorough)])
 def test_each_final_outcome_has_one_callback_under_kills(
     make_project: MakeProject, where: dict[str, str], task: str
 ) -> None:

@@ -142,6 +142,7 @@ def begin_a_chain_with_a_long_job(project: Project, long: float) -> tuple[Superv
     return supervisor, project.wait_started(slow)
 
 
+@pytest.mark.thorough
 def test_jobs_behind_a_long_one_go_back_to_their_places(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, task_modules=["tests.faultapp.brief"]))
     begin_a_chain_with_a_long_job(project, 4.0)
@@ -180,10 +181,12 @@ def briefly(make_project: MakeProject) -> Project:
     return make_project(options)
 
 
+@pytest.mark.thorough
 def test_a_worker_that_was_asleep_goes_on_with_no_chain(make_project: MakeProject) -> None:
     assert len(resume_a_worker_with_a_chain(briefly(make_project))) <= 1
 
 
+@pytest.mark.thorough
 def test_without_deadlines_a_worker_that_was_asleep_goes_on_with_its_chain(
     make_project: MakeProject,
 ) -> None:

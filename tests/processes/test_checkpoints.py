@@ -78,7 +78,9 @@ def resumed_where_it_ended(project: Project, job_id: int, steps: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
-@pytest.mark.parametrize("task", ["count", "count_in_a_coroutine"])
+@pytest.mark.parametrize(
+    "task", ["count", pytest.param("count_in_a_coroutine", marks=pytest.mark.thorough)]
+)
 def test_each_attempt_resumes_where_the_one_before_was_killed(
     make_project: MakeProject, where: dict[str, str], task: str
 ) -> None:
@@ -113,6 +115,7 @@ def test_each_attempt_resumes_where_the_one_before_was_killed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_in_task_processes_too(make_project: MakeProject, where: dict[str, str]) -> None:
     project = make_project(settings_of(processes=1, executor="processes"), **where)
     steps = int(100 * SCALE)
@@ -139,6 +142,7 @@ def test_in_task_processes_too(make_project: MakeProject, where: dict[str, str])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_with_the_writes_of_its_transaction_each_step_is_done_once(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_database_that_is_locked_for_longer_than_the_leases_costs_no_running_t
     assert verdict(project) == []
 
 
+@pytest.mark.thorough
 def test_a_frozen_holder_of_the_lock_file_fails_nothing(make_project: MakeProject) -> None:
     project = make_project(queue(processes=2, threads=2))
     supervisor = project.start()

@@ -233,6 +233,7 @@ def run_under_one_limit(project: Project) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_limits_hold_for_transactional_tasks(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
@@ -329,6 +330,7 @@ def test_a_long_task_on_sqlite_keeps_everybody_waiting_and_nobody_dies_of_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_kills_fail_no_job_that_is_delivered_at_least_once(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
@@ -425,7 +427,9 @@ def stop_in_the_middle(project: Project) -> int:
     return job
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
+)
 def test_a_stop_does_not_repeat_a_start(make_project: MakeProject, executor: str) -> None:
     settings = delivering(processes=1, threads=1, shutdown_timeout=0.5)
     settings["workers"][0]["executor"] = executor

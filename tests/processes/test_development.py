@@ -54,6 +54,7 @@ def wait_said(supervisor: Supervisor, what: str) -> None:
 
 
 @pytest.mark.fresh
+@pytest.mark.thorough
 def test_changed_code_is_taken_when_it_passes_the_checks(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1), extra='INSTALLED_APPS.append("changing")')
     write(project, "old")

@@ -134,9 +134,9 @@ def test_a_database_in_memory_is_refused(make_project: MakeProject) -> None:
 @pytest.mark.parametrize(
     "redirection",
     [
-        pytest.param(">&-", id="closed"),
+        pytest.param(">&-", id="closed", marks=pytest.mark.thorough),
         pytest.param(">/dev/full", id="full"),
-        pytest.param("| true", id="nobody-reads"),
+        pytest.param("| true", id="nobody-reads", marks=pytest.mark.thorough),
     ],
 )
 def test_an_output_that_takes_nothing_stops_no_queue(

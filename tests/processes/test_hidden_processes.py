@@ -131,6 +131,7 @@ def start(project: Project, user: int) -> Supervisor:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not can_hide(), reason="no two users who do not see each other")
+@pytest.mark.thorough
 def test_supervisors_of_two_users_who_cannot_see_each_other_leave_each_other_alone(
     make_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

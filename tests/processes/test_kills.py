@@ -97,6 +97,7 @@ def test_the_processes_of_a_killed_supervisor_end_and_a_new_one_starts_at_once(
     print(f"\nchildren gone after {took:.1f} s")
 
 
+@pytest.mark.thorough
 def test_a_supervisor_killed_while_it_starts_leaves_nothing_behind(
     make_project: MakeProject,
 ) -> None:
@@ -196,6 +197,7 @@ def test_a_stopped_supervisor_with_all_its_processes_loses_its_jobs_and_comes_ba
     assert verdict(project) == []
 
 
+@pytest.mark.thorough
 def test_a_stopped_worker_is_replaced_though_another_supervisor_has_pruned_it(
     make_project: MakeProject,
 ) -> None:

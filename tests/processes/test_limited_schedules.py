@@ -129,7 +129,10 @@ def spans(project: Project) -> Iterator[tuple[int, int, int]]:
 @on_every_database
 @pytest.mark.parametrize(
     "limits",
-    ["dict(overlap='skip')", "dict(overlap='queue', catch_up=timedelta(hours=1), repeats=6)"],
+    [
+        pytest.param("dict(overlap='skip')", marks=pytest.mark.thorough),
+        "dict(overlap='queue', catch_up=timedelta(hours=1), repeats=6)",
+    ],
     ids=["skip", "queue"],
 )
 def test_no_run_overlaps_another_whoever_is_killed(

@@ -67,7 +67,9 @@ def busy(project: Project, seconds: float) -> tuple[Supervisor, int, int]:
     return supervisor, worker, job
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
+)
 def test_new_code_takes_over_and_old_workers_finish_their_tasks(
     make_project: MakeProject, executor: str
 ) -> None:
@@ -197,6 +199,7 @@ def test_broken_code_is_refused_and_the_old_goes_on(
     stop_all(project)
 
 
+@pytest.mark.thorough
 def test_other_settings_are_taken_over(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     supervisor = project.start()
@@ -207,6 +210,7 @@ def test_other_settings_are_taken_over(make_project: MakeProject) -> None:
     stop_all(project)
 
 
+@pytest.mark.thorough
 def test_another_mode_is_refused(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     supervisor = project.start()
@@ -266,6 +270,7 @@ def test_a_stop_that_arrives_while_code_is_exchanged_is_graceful(
     assert project.count("processes") == 0
 
 
+@pytest.mark.thorough
 def test_new_settings_that_cannot_be_had_do_not_end_it(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     supervisor, _, job = busy(project, 8.0)
@@ -428,6 +433,7 @@ def in_terminal(project: Project) -> tuple[Supervisor, int]:
     return project.start(under=[sys.executable, "-c", WITH_TERMINAL, name]), master
 
 
+@pytest.mark.thorough
 def test_a_closed_terminal_stops_like_term(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=10))
     supervisor, master = in_terminal(project)
@@ -439,6 +445,7 @@ def test_a_closed_terminal_stops_like_term(make_project: MakeProject) -> None:
     assert project.state_of(job) == "finished"
 
 
+@pytest.mark.thorough
 def test_a_terminal_that_is_open_does_not_matter(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     supervisor, master = in_terminal(project)

@@ -63,7 +63,7 @@ def repeated(project: Project) -> set[int]:
     return {job_id for job_id, times in starts.items() if times > 1}
 
 
-@pytest.mark.parametrize("prefetch", [0, 4])
+@pytest.mark.parametrize("prefetch", [0, pytest.param(4, marks=pytest.mark.thorough)])
 def test_a_worker_never_holds_more_than_it_can_run_and_its_prefetch(
     make_project: MakeProject, prefetch: int
 ) -> None:

@@ -414,6 +414,7 @@ def test_middleware_is_around_tasks_and_may_skip_one(driver: Driver, settings: A
 
 
 @row("`task.heartbeat!`")
+@pytest.mark.thorough
 def test_a_worker_renews_the_lease_of_a_long_task(make_project: MakeProject) -> None:
     lease = {"process_heartbeat_interval": 0.2, "process_alive_threshold": 1.0}
     project = make_project(queue(processes=1, **lease))
@@ -427,6 +428,7 @@ def test_a_worker_renews_the_lease_of_a_long_task(make_project: MakeProject) -> 
 
 
 @row("a dead worker's task, after `alive_time`")
+@pytest.mark.thorough
 def test_the_task_of_a_dead_worker_runs_again(make_project: MakeProject) -> None:
     """At once if its supervisor lives, else when the lease is over."""
     options = queue(processes=1, threads=1, process_heartbeat_interval=0.3)
@@ -446,6 +448,7 @@ def test_the_task_of_a_dead_worker_runs_again(make_project: MakeProject) -> None
 
 
 @row("at-least-once, without end")
+@pytest.mark.thorough
 def test_a_job_runs_until_it_has_taken_so_many_processes_along(make_project: MakeProject) -> None:
     modules = ["tests.faultapp.delivery"]
     project = make_project(queue(processes=1, threads=1, task_modules=modules))
@@ -461,6 +464,7 @@ def test_a_job_runs_until_it_has_taken_so_many_processes_along(make_project: Mak
 
 
 @row("`perfectqueue run Dispatch`")
+@pytest.mark.thorough
 def test_one_command_runs_the_queue(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     project.start()
@@ -479,6 +483,7 @@ def test_migrate_makes_the_tables(make_project: MakeProject) -> None:
 
 
 @row("`processors`, `processor_type`")
+@pytest.mark.thorough
 def test_workers_are_processes_with_threads_or_with_task_processes(
     make_project: MakeProject,
 ) -> None:
@@ -513,6 +518,7 @@ POLLS = """
 
 
 @row("`poll_interval`")
+@pytest.mark.thorough
 def test_a_worker_polls_as_often_as_it_is_told_to(make_project: MakeProject) -> None:
     options = queue(processes=1)
     options["workers"][0]["polling_interval"] = 0.02
@@ -532,6 +538,7 @@ def test_a_worker_polls_as_often_as_it_is_told_to(make_project: MakeProject) -> 
 
 
 @row("`max_request_per_child`")
+@pytest.mark.thorough
 def test_a_worker_is_replaced_after_so_many_jobs(make_project: MakeProject) -> None:
     options = queue(processes=1, threads=1)
     options["workers"][0]["recycle_after"] = 2
@@ -546,6 +553,7 @@ def test_a_worker_is_replaced_after_so_many_jobs(make_project: MakeProject) -> N
 
 
 @row("`child_graceful_kill_limit`")
+@pytest.mark.thorough
 def test_tasks_get_so_long_to_end_in_a_stop(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=0.5))
     supervisor = project.start()
@@ -556,6 +564,7 @@ def test_tasks_get_so_long_to_end_in_a_stop(make_project: MakeProject) -> None:
 
 
 @row("TERM")
+@pytest.mark.thorough
 def test_term_lets_tasks_end(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=20))
     supervisor = project.start()
@@ -566,6 +575,7 @@ def test_term_lets_tasks_end(make_project: MakeProject) -> None:
 
 
 @row("QUIT")
+@pytest.mark.thorough
 def test_quit_ends_at_once(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=60))
     supervisor = project.start()
@@ -576,6 +586,7 @@ def test_quit_ends_at_once(make_project: MakeProject) -> None:
 
 
 @row("TERM to a child")
+@pytest.mark.thorough
 def test_term_to_a_worker_replaces_it_once_its_tasks_have_ended(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=20))
     supervisor = project.start()
@@ -597,6 +608,7 @@ def restart(project: Project) -> None:
 
 
 @row("USR1, or INT and `detach_wait`")
+@pytest.mark.thorough
 @pytest.mark.fresh
 def test_hup_lets_tasks_end_beside_new_workers(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=0.1))
@@ -613,6 +625,7 @@ def test_hup_lets_tasks_end_beside_new_workers(make_project: MakeProject) -> Non
 
 @pytest.mark.thorough
 @row("HUP: immediate restart")
+@pytest.mark.thorough
 @pytest.mark.fresh
 def test_hup_with_no_time_to_drain_starts_tasks_anew(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, drain_timeout=0))
@@ -626,6 +639,7 @@ def test_hup_with_no_time_to_drain_starts_tasks_anew(make_project: MakeProject) 
 
 
 @row("USR2: reopen log files")
+@pytest.mark.thorough
 def test_usr1_opens_log_files_anew(make_project: MakeProject) -> None:
     extra = """
     LOGGING["handlers"]["file"] = {

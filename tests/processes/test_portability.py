@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from .conftest import MakeProject
 from .scenarios import queue
 
@@ -35,6 +37,7 @@ execute_from_command_line(["manage.py", "steady_queue", *sys.argv[1:]])
 """
 
 
+@pytest.mark.thorough
 def test_the_queue_runs_in_threads_where_nothing_can_be_forked(make_project: MakeProject) -> None:
     project = make_project(queue(processes=2))
 

@@ -227,6 +227,7 @@ def test_without_the_library_metrics_say_what_to_install(make_project: MakeProje
 
 
 @pytest.mark.fresh
+@pytest.mark.thorough
 def test_a_restart_leaves_no_probe_unanswered(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     port = free_port()

@@ -48,6 +48,7 @@ def web_server(project: Project, port: int) -> Iterator[None]:
         process.wait()
 
 
+@pytest.mark.thorough
 def test_alerts_fire_when_they_should(make_project: MakeProject, tmp_path: Path) -> None:
     program("prometheus")
     settings = queue(processes=1, metrics_token=TOKEN)

@@ -97,6 +97,7 @@ def test_the_rate_holds_for_each_kind_of_task_and_executor(
     assert starts[-1] - starts[0] >= (len(ids) - BURST - 2) / TO * PER
 
 
+@pytest.mark.thorough
 def test_a_group_shares_its_rate_among_retries_transactions_and_concurrency_limits(
     make_project: MakeProject,
 ) -> None:
@@ -140,6 +141,7 @@ def test_jobs_that_never_start_use_up_no_start(
     assert starts_of(project) == [project.attempts_at(first)[0].started_at]
 
 
+@pytest.mark.thorough
 def test_a_worker_that_was_frozen_asks_again(make_project: MakeProject) -> None:
     """What it may start ends with the moment, whatever it holds."""
     settings = queue(processes=1, threads=1, task_modules=MODULE)

@@ -168,7 +168,9 @@ def test_a_stop_while_a_successor_starts_ends_both_in_time(make_project: MakePro
     assert project.snapshot().jobs[long].attempts == 0
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
+)
 def test_a_process_that_has_become_too_large_is_replaced(
     make_project: MakeProject, executor: str
 ) -> None:

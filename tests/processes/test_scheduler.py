@@ -73,6 +73,7 @@ task_enqueued.connect(die, weak=False)
 )
 
 
+@pytest.mark.thorough
 def test_a_killed_scheduler_loses_only_slots_of_its_absence_and_doubles_none(
     make_project: MakeProject,
 ) -> None:
@@ -126,7 +127,7 @@ def test_slots_missed_by_a_frozen_scheduler_are_not_made_up_for(make_project: Ma
 
 
 @pytest.mark.server("postgres")
-@pytest.mark.parametrize("fault", ["freeze", "kill"])
+@pytest.mark.parametrize("fault", ["freeze", pytest.param("kill", marks=pytest.mark.thorough)])
 def test_slots_missed_while_the_database_was_away_are_put_down_to_that(
     make_project: MakeProject, breakable_servers: dict[str, BreakableServer], fault: str
 ) -> None:

@@ -104,6 +104,7 @@ class Load:
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_older_processes_work_while_the_schema_changes(
     make_old: MakeOld, where: dict[str, Any]
 ) -> None:

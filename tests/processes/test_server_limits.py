@@ -85,7 +85,9 @@ def unprivileged(plant: Plant) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("fault", "words", "checked"),
     [
-        (full_server, "many connections", "many connections"),
+        pytest.param(
+            full_server, "many connections", "many connections", marks=pytest.mark.thorough
+        ),
         (read_only_server, "read", "is read-only"),
         (unprivileged, "denied", "DELETE on steady_queue_ready_executions"),
     ],
@@ -106,6 +108,7 @@ def test_a_server_that_refuses_is_waited_for(
 
 
 @pytest.mark.parametrize("alias", EACH_SERVER)
+@pytest.mark.thorough
 def test_a_server_that_only_reads_is_told_of_once_and_then_left(
     alias: str, breakable_servers: dict[str, BreakableServer], make_project: MakeProject
 ) -> None:
@@ -159,6 +162,7 @@ LOCK_ALL = {
 }
 
 
+@pytest.mark.thorough
 def test_tight_time_limits_end_nothing(plant: Plant) -> None:
     """While somebody holds locks longer than they allow, and while there is nothing to do."""
     server, project = plant.server, plant.project
@@ -183,6 +187,7 @@ def test_tight_time_limits_end_nothing(plant: Plant) -> None:
         plant.require_all_done()
 
 
+@pytest.mark.thorough
 def test_any_isolation_level_will_do(plant: Plant) -> None:
     """As the server's default, for workers, tasks and whoever enqueues."""
     for level in ("serializable", "repeatable read"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from .plant import PROCESSES, Plant
 from .waiting import wait_for
 
@@ -34,6 +36,7 @@ def test_a_killed_server_is_waited_for(plant: Plant) -> None:
         assert late.stop() == 0
 
 
+@pytest.mark.thorough
 def test_a_frozen_server_is_waited_for(plant: Plant) -> None:
     """Longer than leases last, with two supervisors: none declares the other's workers dead."""
     other = plant.project.start()

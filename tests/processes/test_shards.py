@@ -155,6 +155,7 @@ def test_tasks_find_other_databases_as_the_project_has_set_them(make_shards: Any
     stop_all(project)
 
 
+@pytest.mark.thorough
 def test_killed_workers_of_both_are_replaced_and_cost_only_what_they_ran(make_shards: Any) -> None:
     shards = make_shards(queue(processes=1, threads=2))
     project, supervisor = shards.project, shards.start()
@@ -170,6 +171,7 @@ def test_killed_workers_of_both_are_replaced_and_cost_only_what_they_ran(make_sh
     assert shards.found() == []
 
 
+@pytest.mark.thorough
 def test_backend_chooses_some_of_them(make_shards: Any) -> None:
     shards = make_shards()
     project = shards.project
@@ -275,7 +277,7 @@ def on(server: BreakableServer, make_shards: Any) -> Shards:
     return shards
 
 
-@pytest.mark.parametrize("fault", ["freeze", "kill"])
+@pytest.mark.parametrize("fault", ["freeze", pytest.param("kill", marks=pytest.mark.thorough)])
 def test_an_outage_of_one_database_does_not_concern_the_other(
     make_shards: Any, breakable: BreakableServer, fault: str
 ) -> None:

@@ -92,6 +92,7 @@ def wait_told(supervisor: Supervisor, since: int = 0) -> None:
     wait_for(lambda: " is unavailable" in supervisor.errors()[since:], TOLD, "word of it")
 
 
+@pytest.mark.thorough
 def test_connections_that_are_forgotten_are_replaced(line: Line) -> None:
     """As by a firewall: new ones work at once. The work that goes on is the same processes'."""
     supervisor = line.project.start()
@@ -110,7 +111,7 @@ def test_connections_that_are_forgotten_are_replaced(line: Line) -> None:
     assert len(line.project.attempts()) == len(ids) + 1
 
 
-@pytest.mark.parametrize("how", ["network", "server"])
+@pytest.mark.parametrize("how", [pytest.param("network", marks=pytest.mark.thorough), "server"])
 def test_silence_is_told_and_work_goes_on_when_it_ends(line: Line, how: str) -> None:
     """Those who try to connect meanwhile are not answered, either."""
     supervisor = line.project.start()
@@ -189,6 +190,7 @@ def test_a_stop_is_obeyed_whatever_the_database_does(line: Line, signum: int) ->
 
 @pytest.mark.parametrize("mode", ["fork", "async"])
 @signals
+@pytest.mark.thorough
 def test_a_stop_is_obeyed_while_the_file_is_locked(
     make_project: MakeProject, signum: int, mode: str
 ) -> None:

@@ -86,7 +86,9 @@ def walked(project: Project, ids: list[int], steps: int) -> list[Count]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
-@pytest.mark.parametrize("task", ["walk", "walk_in_a_coroutine"])
+@pytest.mark.parametrize(
+    "task", ["walk", pytest.param("walk_in_a_coroutine", marks=pytest.mark.thorough)]
+)
 def test_each_step_is_taken_once_whatever_is_killed(
     make_project: MakeProject, where: dict[str, str], task: str
 ) -> None:
@@ -108,6 +110,7 @@ def test_each_step_is_taken_once_whatever_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_in_task_processes_too(make_project: MakeProject, where: dict[str, str]) -> None:
     project = make_project(settings_of(processes=1, executor="processes"), **where)
     steps = int(100 * SCALE)
@@ -160,6 +163,7 @@ def test_with_the_writes_of_its_transaction_each_step_takes_effect_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
+@pytest.mark.thorough
 def test_a_thousand_jobs_sleep_without_a_thread(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:

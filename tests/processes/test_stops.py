@@ -19,6 +19,7 @@ STOPS = max(3, int(3 * SCALE))
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_restarts_under_load_repeat_nothing_and_fail_nothing(make_project: MakeProject) -> None:
     project = make_project(queue(processes=2, threads=3, shutdown_timeout=4))
     running = [project.start(), project.start()]

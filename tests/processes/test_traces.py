@@ -109,8 +109,12 @@ def test_jobs_of_many_kinds_leave_nothing_in_their_worker(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["fail_and_hold", "afail_and_hold"])
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "task", ["fail_and_hold", pytest.param("afail_and_hold", marks=pytest.mark.thorough)]
+)
+@pytest.mark.parametrize(
+    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
+)
 def test_what_failed_jobs_hold_does_not_wait_for_slow_receivers(
     make_project: MakeProject, executor: str, task: str
 ) -> None:

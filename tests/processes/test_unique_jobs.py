@@ -63,7 +63,7 @@ def test_a_job_that_does_not_start_keeps_its_key(make_project: MakeProject) -> N
     [
         ("work", "threads"),
         pytest.param("work_once", "threads", marks=pytest.mark.thorough),
-        ("in_line", "threads"),
+        pytest.param("in_line", "threads", marks=pytest.mark.thorough),
         pytest.param("work", "processes", marks=pytest.mark.thorough),
     ],
 )
