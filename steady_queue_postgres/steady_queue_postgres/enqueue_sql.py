@@ -102,7 +102,9 @@ WITH job AS (
 # locked even if no permit is left: a transaction that ends a permit must not look for waiting jobs
 # before this one waits. If the limit has changed while no permit is left, the row does not say how
 # many jobs hold one: the jobs are admitted afterwards. The same goes for a semaphore that a manual
-# edit has deleted while permits are held: it is created again with a value below 0.
+# edit has deleted while permits are held: it is created again with a value below 0. Permits are
+# counted only if there is none: they may be very many. One that goes at this moment is created again
+# with a value below 0, too.
 ENQUEUE_LIMITED = f"""
 WITH given AS MATERIALIZED (
   SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
@@ -113,8 +115,12 @@ WITH given AS MATERIALIZED (
   LATERAL (SELECT CASE WHEN {_DUE_AT} > {NOW_SQL} THEN {_DUE_AT} END AS due_at) AS moment
 ), touched AS (
   INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
-  SELECT "key", "to" - 1 - (SELECT count(*) FROM {tables.PERMITS} AS permit
-                            WHERE permit."key" = given."key"), "to"
+  SELECT "key", CASE
+    WHEN EXISTS (SELECT 1 FROM {tables.SEMAPHORES} AS existing WHERE existing."key" = given."key")
+    THEN -1
+    ELSE "to" - 1 - (SELECT count(*) FROM {tables.PERMITS} AS permit
+                     WHERE permit."key" = given."key")
+  END, "to"
   FROM given WHERE is_limited AND %(takes)s ORDER BY "key" COLLATE "C"
   ON CONFLICT ("key") DO UPDATE
   SET value = known.value - known."limit" + excluded."limit" - 1, "limit" = excluded."limit"

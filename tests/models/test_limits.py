@@ -28,6 +28,7 @@ from steady_queue_core.models.operations.run_now import run_now
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import lock_semaphores
 
+from ..million.costs import Meter
 from .everywhere import Jobs, on_every_database, on_every_server
 
 HOUR = timedelta(hours=1)
@@ -57,6 +58,23 @@ class Limited(Jobs):
         past = portable.storable(self.dialect.current_time(self.connection) - age)
         Process.objects.using(self.using).update(last_heartbeat_at=past)
         ClaimedExecution.objects.using(self.using).update(created_at=past)
+
+
+@on_every_database
+def test_the_cost_to_enqueue_does_not_grow_with_the_permits_taken(using: str) -> None:
+    jobs = Limited(using)
+
+    def rows_read() -> int:
+        with Meter(using).undone() as meter:
+            jobs.enqueue(to=100_000)
+        return meter.rows
+
+    jobs.enqueue(to=100_000)
+    few = rows_read()
+    jobs.dialect.enqueue(jobs.connection, [limited_job(to=100_000)] * 500)
+    assert jobs.left == 100_000 - 501
+    # SQLite's machine counts in steps.
+    assert rows_read() - few < 200
 
 
 @on_every_database

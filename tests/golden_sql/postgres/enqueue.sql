@@ -135,9 +135,11 @@ WITH given AS MATERIALIZED (
 touched AS (
   INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
   SELECT "key",
-    "to" - 1 - (
+    CASE WHEN EXISTS (
+      SELECT 1 FROM steady_queue_semaphores AS existing WHERE existing."key" = given."key"
+    ) THEN -1 ELSE "to" - 1 - (
       SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = given."key"
-    ),
+    ) END,
     "to"
   FROM given
   WHERE is_limited AND %(takes)s
