@@ -22,7 +22,7 @@ class ContentionCase(ConformanceCase):
     def provoke_contention(self) -> BaseException:
         """Make two transactions deadlock; return the error of the loser."""
         pair = self.enqueue_many(2)
-        holds, ended = (Event(), Event()), (Event(), Event())
+        holds, told = [False, False], (Event(), Event())
 
         def fight(me: int) -> BaseException | None:
             other = 1 - me
@@ -32,16 +32,16 @@ class ContentionCase(ConformanceCase):
                 with atomic(using=self.using):
                     mine = rows.filter(pk=pair[me])
                     list(self.dialect.lock_rows(self.connection, mine, wait=True))
-                    holds[me].set()
-                    if holds[other].wait(1.0):
+                    holds[me] = True
+                    told[me].set()
+                    # If the first lock was the whole database, the other waits until it fails.
+                    told[other].wait(self.patience)
+                    if holds[other]:
                         rows.filter(pk=pair[other]).update(rank=me)
-                    else:
-                        # The first lock was the whole database: the other waits until it fails.
-                        ended[other].wait(self.patience)
             except DatabaseError as error:
                 return error
             finally:
-                ended[me].set()
+                told[me].set()
             return None
 
         errors = self.in_threads([lambda: fight(0), lambda: fight(1)])
