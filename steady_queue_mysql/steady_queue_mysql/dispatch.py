@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import Dispatched, tables
+from steady_queue_core.dialects import Dispatched, portable, tables
 
 from .batches import Statement, execute_all
 from .clock import NOW_SQL
 from .enqueue import INSERT_BLOCKED, INSERT_READY
 from .inline_tables import SQL, Value, chunks, insert_rows, text_length, with_ids
-from .permits import admit_joined, discarding_refused, lock
+from .permits import admission_to, discarding_refused, finding_refused, lock
 from .transactions import Transaction, run_in_transaction
+from .transactions import transaction as transaction_of_orm
 
 # Seconds until the earliest job is due; negative if it is overdue. Reads one entry of the index.
 NEXT_DUE = Statement(
@@ -33,6 +34,10 @@ DELETE s FROM {{given}} STRAIGHT_JOIN {tables.SCHEDULED} s FORCE INDEX (PRIMARY)
 ON s.job_id = given.id"""
 
 
+class _MembersRefused(Exception):
+    """Members of batches are to be discarded, in a transaction of the queue's own."""
+
+
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
     wait = _until_next(connection)
     if wait is None or wait > 0:
@@ -44,7 +49,12 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
 
 def _move(connection: BaseDatabaseWrapper, limit: int) -> int:
     """Move due jobs; return how many."""
-    return run_in_transaction(connection, lambda transaction: _move_due(transaction, limit))
+    try:
+        return run_in_transaction(connection, lambda transaction: _move_due(transaction, limit))
+    except _MembersRefused:
+        # Nothing was moved yet. Batches end in a transaction that Django knows of.
+        with transaction_of_orm(connection):
+            return _move_due(Transaction(connection), limit)
 
 
 def _move_due(transaction: Transaction, limit: int) -> int:
@@ -71,10 +81,28 @@ def _moved(transaction: Transaction, due: Sequence[tuple[Any, ...]]) -> int:
     ]
     transaction.execute(statements, last=not keys)
     if keys:
-        admit_joined(transaction, keys)
-        limited = [job_id for job_id, *_, key in due if key is not None]
-        transaction.execute(discarding_refused(limited), last=True)
+        _admit(transaction, keys, [job_id for job_id, *_, key in due if key is not None])
     return len(due)
+
+
+def _admit(transaction: Transaction, keys: Collection[str], blocked: Collection[int]) -> None:
+    """Admit jobs; discard those of ``blocked`` that find no permit and must not wait."""
+    admission = admission_to(transaction, keys)
+    finding = finding_refused(job_id for job_id in blocked if job_id not in admission.job_ids)
+    results = transaction.execute([*admission.statements, *finding], last=not finding)
+    found = results[len(admission.statements) :]
+    if refused := {int(job_id): metadata for result in found for job_id, metadata in result.rows}:
+        _discard(transaction, refused)
+
+
+def _discard(transaction: Transaction, refused: Mapping[int, str | None]) -> None:
+    """Delete jobs that must not wait, whose metadata are the values, and end those that are members
+    of batches."""
+    if not transaction.joined and portable.members_of(refused):
+        raise _MembersRefused
+    transaction.execute(discarding_refused(list(refused)), last=True)
+    if transaction.joined:
+        portable.end_discarded(transaction.connection, refused)
 
 
 def _until_next(connection: BaseDatabaseWrapper) -> float | None:

@@ -53,9 +53,10 @@ UPDATE {tables.SEMAPHORES} FORCE INDEX (PRIMARY) SET value = CASE `key` {{cases}
 WHERE `key` IN ({{keys}})"""
 
 # A job that has run before is kept: it has waited already, and its record must not be lost.
-DISCARD_REFUSED = f"""
-DELETE b, j {OF_BLOCKED} AND b.token < {portable.FIRST_TOKEN}
+OF_REFUSED = f"""{OF_BLOCKED} AND b.token < {portable.FIRST_TOKEN}
 STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = given.id AND j.concurrency_discards"""
+FIND_REFUSED = f"SELECT j.id, j.metadata {OF_REFUSED} FOR UPDATE"
+DISCARD_REFUSED = f"DELETE b, j {OF_REFUSED}"
 
 
 class Admission(NamedTuple):
@@ -73,15 +74,21 @@ def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
 
 def admit_joined(transaction: Transaction, keys: Collection[str]) -> int:
     """Admit jobs within ``transaction``; return how many."""
+    admission = admission_to(transaction, keys)
+    if admission.statements:
+        transaction.execute(admission.statements)
+    return len(admission.job_ids)
+
+
+def admission_to(transaction: Transaction, keys: Collection[str]) -> Admission:
+    """Lock the semaphores of ``keys``, and choose the jobs to admit."""
     [locked] = transaction.execute([lock(keys)])
     limits = limits_of(locked)
     limits |= create(transaction, set(keys) - limits.keys())
     if not limits:
-        return 0
+        return Admission(frozenset(), [])
     [counted] = transaction.execute([counting_now(transaction, limits)])
-    admission = admitting(transaction, limits, counted)
-    transaction.execute(admission.statements)
-    return len(admission.job_ids)
+    return admitting(transaction, limits, counted)
 
 
 def create(transaction: Transaction, missing: Collection[str]) -> dict[str, int]:
@@ -199,6 +206,12 @@ def admitting(transaction: Transaction, limits: Mapping[str, int], counted: Resu
         left[str(key)] -= 1
     job_ids = [job_id for job_id, _ in chosen]
     return Admission(frozenset(job_ids), [*_moves(job_ids), *_set_values(left)])
+
+
+def finding_refused(job_ids: Iterable[int]) -> list[Statement]:
+    """Return statements that lock the jobs that are blocked but must not wait, and read their ids
+    and metadata."""
+    return with_ids(FIND_REFUSED, job_ids)
 
 
 def discarding_refused(job_ids: Sequence[int]) -> list[Statement]:

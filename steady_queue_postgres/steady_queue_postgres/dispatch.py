@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import Dispatched, tables
+from steady_queue_core.dialects import Dispatched, portable, tables
 
 from .clock import NOW_SQL, seconds
 from .conflicts import REPLACE_BLOCKED, REPLACE_READY
@@ -65,5 +65,6 @@ def _dispatch_limited(connection: BaseDatabaseWrapper, limit: int) -> int:
     with planned_transaction(connection):
         blocked = fetch(connection, BLOCK, {"limit": limit})
         admit(connection, sorted({key for _, key in blocked}))
-        discard_refused(connection, [job_id for job_id, _ in blocked])
+        refused = discard_refused(connection, [job_id for job_id, _ in blocked])
+        portable.end_discarded(connection, refused)
     return len(blocked)

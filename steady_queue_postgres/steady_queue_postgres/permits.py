@@ -76,7 +76,8 @@ WITH refused AS (
         AND job.id = waiting.job_id AND job.concurrency_discards
   RETURNING waiting.job_id
 )
-DELETE FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM refused)) RETURNING id"""
+DELETE FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM refused))
+RETURNING id, metadata"""
 
 
 def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
@@ -110,6 +111,9 @@ def admit_locked(connection: BaseDatabaseWrapper, keys: Collection[str]) -> int:
     return int(admitted)
 
 
-def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
-    """Delete the blocked jobs among these that must not wait; return their ids."""
-    return {job_id for (job_id,) in fetch(connection, DISCARD_REFUSED, {"job_ids": list(job_ids)})}
+def discard_refused(
+    connection: BaseDatabaseWrapper, job_ids: Sequence[int]
+) -> dict[int, str | None]:
+    """Delete the blocked jobs among these that must not wait; return their metadata by their
+    ids."""
+    return dict(fetch(connection, DISCARD_REFUSED, {"job_ids": list(job_ids)}))

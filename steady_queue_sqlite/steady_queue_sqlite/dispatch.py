@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import Dispatched, tables
+from steady_queue_core.dialects import Dispatched, portable, tables
 
 from .clock import NOW_SQL, from_text, present, read
 from .enqueue import INSERT_READY
@@ -32,7 +32,7 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         moved = 0
         if cursor.fetchone() is not None:
             with transaction(connection):
-                moved = _dispatch(cursor, limit)
+                moved = _dispatch(connection, cursor, limit)
         cursor.execute(NEXT_DUE)
         next_due = cursor.fetchone()[0]
         if next_due is None:
@@ -42,7 +42,7 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
     return Dispatched(moved, max(0.0, wait.total_seconds()))
 
 
-def _dispatch(cursor: Any, limit: int) -> int:
+def _dispatch(connection: BaseDatabaseWrapper, cursor: Any, limit: int) -> int:
     now = present(cursor)
     cursor.execute(PICK_DUE, [now, limit])
     due = cursor.fetchall()
@@ -58,5 +58,6 @@ def _dispatch(cursor: Any, limit: int) -> int:
     if blocked:
         cursor.executemany(INSERT_BLOCKED, blocked)
         admit_by(cursor, {key: None for *_, key in blocked})
-        discard_refused(cursor, [job_id for job_id, *_ in blocked])
+        refused = discard_refused(cursor, [job_id for job_id, *_ in blocked])
+        portable.end_discarded(connection, refused)
     return len(due)

@@ -148,7 +148,7 @@ def _admit(cursor: Any, due: Sequence[_New]) -> set[int]:
     limits = [(job_id, job.limit) for job_id, job, _ in due if job.limit is not None]
     admit_by(cursor, {limit.key: limit.to for _, limit in limits})
     discarding = [job_id for job_id, limit in limits if limit.discards]
-    return discard_refused(cursor, discarding) if discarding else set()
+    return set(discard_refused(cursor, discarding)) if discarding else set()
 
 
 def _limited(job: NewJob) -> tuple[object, ...]:

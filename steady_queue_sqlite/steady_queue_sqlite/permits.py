@@ -48,7 +48,7 @@ SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wan
 
 # A job that has run before is kept: it has waited already, and its record must not be lost.
 REFUSED = f"""
-SELECT b.job_id FROM json_each(%s) AS wanted
+SELECT b.job_id, j.metadata FROM json_each(%s) AS wanted
 JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token < {portable.FIRST_TOKEN}
 JOIN {tables.JOBS} j ON j.id = b.job_id AND j.concurrency_discards"""
 DELETE_JOB = f"DELETE FROM {tables.JOBS} WHERE id = %s"
@@ -102,10 +102,11 @@ def with_permit(cursor: Any, job_ids: Sequence[int]) -> set[int]:
     return {job_id for (job_id,) in cursor.fetchall()}
 
 
-def discard_refused(cursor: Any, job_ids: Sequence[int]) -> set[int]:
-    """Delete jobs that are blocked but must not wait; return their ids."""
+def discard_refused(cursor: Any, job_ids: Sequence[int]) -> dict[int, str | None]:
+    """Delete jobs that are blocked but must not wait; return their metadata by their ids."""
     cursor.execute(REFUSED, [str(list(job_ids))])
-    refused = cursor.fetchall()
-    cursor.executemany(DELETE_BLOCKED, refused)
-    cursor.executemany(DELETE_JOB, refused)
-    return {job_id for (job_id,) in refused}
+    refused: dict[int, str | None] = dict(cursor.fetchall())
+    keys = [(job_id,) for job_id in refused]
+    cursor.executemany(DELETE_BLOCKED, keys)
+    cursor.executemany(DELETE_JOB, keys)
+    return refused

@@ -203,11 +203,15 @@ class Sql(BatchRows, GoldenCase):
     def test_dispatch(self) -> None:
         def due(*jobs: NewJob) -> None:
             for job_id in self.enqueue(*jobs):
-                self.make_due(job_id)
+                self.make_due(job_id)  # Those that are scheduled.
 
         cases = {
             "due jobs": [new_job(delay=MINUTE)],
             "a due job with a limit": [limited_job(delay=MINUTE)],
+            "a due job with a limit that finds no permit": [
+                limited_job(),
+                limited_job(discards=True, delay=MINUTE),
+            ],
         }
         for title, jobs in cases.items():
             self.record(title, lambda _: self.dialect.dispatch(self.connection, 10),

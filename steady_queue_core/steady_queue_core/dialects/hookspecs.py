@@ -364,7 +364,9 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
 
     Rows that another dispatcher has locked are skipped. The result also tells when the next job is
     due: in 0 seconds if one is due already. Jobs with a limit are blocked, and admitted if there
-    are permits. A job that is not admitted, has never run and must not wait is deleted.
+    are permits. A job that is not admitted, has never run and must not wait is deleted, and
+    ``portable.end_discarded`` called with its metadata in the same transaction, one that Django
+    knows of: it may be a member of a batch, which ends then.
     """
 
 

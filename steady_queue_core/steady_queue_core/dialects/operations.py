@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
+from .membership import MemberState
 from .records import Arrival, DialectInfo, EnqueuedJob, NewJob
 
 
@@ -58,3 +59,7 @@ class Operations(Protocol):
     def take_turn(self, connection: BaseDatabaseWrapper, arrival: Arrival) -> None: ...
 
     def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int: ...
+
+    def end_members(
+        self, connection: BaseDatabaseWrapper, ended: Mapping[int, MemberState]
+    ) -> None: ...

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
+
+from steady_queue_core.dialects import portable
 
 from .mutant import commit, fails, sqlite
 
 enqueue, settle = sqlite.steady_queue_enqueue, sqlite.steady_queue_settle
-lock_rows = sqlite.steady_queue_lock_rows
+dispatch, lock_rows = sqlite.steady_queue_dispatch, sqlite.steady_queue_lock_rows
 
 
 @fails("a_job_that_waits_has_no_execution", hook="enqueue")
@@ -48,6 +51,21 @@ def commits_what_it_settles(connection, outcomes):
     held = settle(connection, outcomes)
     commit(connection)
     return held
+
+
+@fails("a_member_that_is_refused_when_it_is_due_ends_its_batch", hook="dispatch")
+def tells_no_batch_of_what_it_discards(connection, limit):
+    with mock.patch.object(portable, "end_discarded"):
+        return dispatch(connection, limit)
+
+
+@fails("a_refusal_of_members_that_is_rolled_back_ends_no_batch", hook="dispatch")
+def ends_what_it_discards_later(connection, limit):
+    with mock.patch.object(portable, "end_discarded") as end:
+        dispatched = dispatch(connection, limit)
+    for (_, jobs), _ in end.call_args_list:
+        portable.end_discarded(connection, jobs)
+    return dispatched
 
 
 @fails("the_last_member_ends_its_batch", hook="lock_rows")

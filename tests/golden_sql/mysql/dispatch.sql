@@ -94,6 +94,58 @@ UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
 SET value = CASE `key` WHEN 'key' THEN 0 END
 WHERE `key` IN ('key');
 
+COMMIT;
+
+SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), min(due_at)) / 1e6
+FROM steady_queue_scheduled_executions;
+
+-- -------- a due job with a limit that finds no permit
+
+SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), min(due_at)) / 1e6
+FROM steady_queue_scheduled_executions;
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+-- SELECT job_id, queue_name, `rank`, token, concurrency_key ... as under "due jobs"
+
+SELECT `key`, `limit`
+FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
+WHERE `key` IN ('key')
+ORDER BY `key`
+FOR UPDATE;
+
+REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, `rank`, token, created_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, 0, UTC_TIMESTAMP(6), 'key');
+
+DELETE s
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_scheduled_executions s FORCE INDEX (PRIMARY) ON s.job_id = given.id;
+
+SELECT `key`, `limit`
+FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
+WHERE `key` IN ('key')
+ORDER BY `key`
+FOR UPDATE;
+
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
+
+UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
+SET value = CASE `key` WHEN 'key' THEN 0 END
+WHERE `key` IN ('key');
+
+SELECT j.id, j.metadata
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id
+  AND b.token < 4294967296 STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+  AND j.concurrency_discards
+FOR UPDATE;
+
 DELETE b, j
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id
   AND b.token < 4294967296 STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id

@@ -191,7 +191,7 @@ WITH refused AS (
 )
 DELETE FROM steady_queue_jobs
 WHERE id = ANY(ARRAY(SELECT job_id FROM refused))
-RETURNING id;
+RETURNING id, metadata;
 
 EXECUTE steady_queue_settings;
 
@@ -206,6 +206,115 @@ FROM steady_queue_scheduled_executions;
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_6;
+
+-- -------- a due job with a limit that finds no permit
+
+-- PREPARE steady_queue_settings AS ... as under "due jobs"
+
+-- PREPARE steady_queue_0 AS ... as under "due jobs"
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (10);
+
+BEGIN;
+
+-- PREPARE steady_queue_1 AS ... as under "a due job with a limit"
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_1 (1);
+
+-- PREPARE steady_queue_2 AS ... as under "a due job with a limit"
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_2 (ARRAY['key']);
+
+PREPARE steady_queue_3 AS
+WITH semaphore AS MATERIALIZED (
+  SELECT "key", "limit",
+    GREATEST(
+      0,
+      "limit" - (
+        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
+      )
+    ) AS remaining
+  FROM steady_queue_semaphores AS known
+  WHERE "key" = ANY($1)
+),
+picked AS MATERIALIZED (
+  SELECT first.job_id
+  FROM semaphore
+  CROSS JOIN LATERAL (
+    SELECT job_id
+    FROM steady_queue_blocked_executions AS waiting
+    WHERE waiting.concurrency_key = semaphore."key"
+    ORDER BY waiting."rank", waiting.job_id
+    LIMIT semaphore.remaining
+  ) AS first
+),
+admitted AS (
+  DELETE FROM steady_queue_blocked_executions
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM picked))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+),
+permit AS (
+  INSERT INTO steady_queue_permits (job_id, "key")
+  SELECT job_id, concurrency_key
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET "key" = excluded."key"
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at, turn = excluded.turn
+),
+counted AS (
+  UPDATE steady_queue_semaphores AS known
+  SET value = remaining - (
+    SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
+  )
+  FROM semaphore
+  WHERE known."key" = semaphore."key"
+)
+SELECT count(*)
+FROM admitted;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_3 (ARRAY['key']);
+
+PREPARE steady_queue_4 AS
+WITH refused AS (
+  DELETE FROM steady_queue_blocked_executions AS waiting USING steady_queue_jobs AS job
+  WHERE waiting.job_id = ANY($1)
+    AND waiting.token < 4294967296
+    AND job.id = waiting.job_id
+    AND job.concurrency_discards
+  RETURNING waiting.job_id
+)
+DELETE FROM steady_queue_jobs
+WHERE id = ANY(ARRAY(SELECT job_id FROM refused))
+RETURNING id, metadata;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_4 (ARRAY[:job_1]);
+
+COMMIT;
+
+PREPARE steady_queue_5 AS
+SELECT date_part('epoch', min(due_at) - statement_timestamp())
+FROM steady_queue_scheduled_executions;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_5;
 
 -- -------- nothing is due
 

@@ -324,7 +324,7 @@ VALUES ('key', 0, 1)
 ON CONFLICT (key) DO UPDATE
 SET value = excluded.value, "limit" = excluded."limit";
 
-SELECT b.job_id
+SELECT b.job_id, j.metadata
 FROM json_each('[:job_1]') AS wanted
 JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
 JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;

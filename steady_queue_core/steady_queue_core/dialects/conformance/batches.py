@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from unittest import mock
 
 from django.db.transaction import atomic
 
@@ -93,6 +94,49 @@ class BatchCases(BatchRows):
 
     def dispatch_all(self) -> int:
         return self.dialect.dispatch(self.connection, 10).moved
+
+    def refused(self, number: int = 1) -> tuple[int, list[int]]:
+        """Return a batch, and members that are due and find no permit, but must not wait."""
+        self.enqueue(limited_job("a", 1))
+        batch = self.new_batch()
+        jobs = [limited_job("a", 1, discards=True, delay=HOUR) for _ in range(number)]
+        job_ids = self.members(batch, *jobs)
+        for job_id in job_ids:
+            self.make_due(job_id)
+        return batch, job_ids
+
+    def test_a_member_that_is_refused_when_it_is_due_ends_its_batch(self) -> None:
+        batch, refused = self.refused(2)
+        after = self.waiting(batch, refused[0])
+        on_failure = self.waiting(batch, refused[1], run_when=RunWhen.FAILURE)
+        other = self.new_batch()
+        [last] = self.members(other, limited_job("a", 1, discards=True, delay=HOUR))
+        self.make_due(last)
+        self.assertEqual(self.dispatch_all(), 3)
+        states = {self.state_of(job_id) for job_id in (*refused, last)}
+        self.assertEqual(states, {MemberState.DISCARDED})
+        self.assertIsNotNone(self.rows("JobBatch").get(pk=other).finished_at)
+        self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
+        claims = {claim.job_id: claim for claim in self.claim()}
+        self.assertTrue(claims[after].is_cancelled and claims[on_failure].is_cancelled)
+
+    def test_a_refusal_of_members_that_is_rolled_back_ends_no_batch(self) -> None:
+        """A dispatch in a transaction of the caller, and one that fails by itself."""
+        batch, [refused] = self.refused()
+        self.claim()
+        before = self.everything()
+        with self.assertRaises(Refused), atomic(using=self.using):
+            self.assertEqual(self.dispatch_all(), 1)
+            self.assertIs(self.state_of(refused), MemberState.DISCARDED)
+            raise Refused
+        self.assertEqual(self.everything(), before)
+        # Its row of a batch cannot be written: nothing of the dispatch stays.
+        stopped = mock.patch.object(type(self.dialect), "end_members", side_effect=Refused)
+        with stopped, self.assertRaises(Refused):
+            self.dispatch_all()
+        self.assertEqual(self.everything(), before)
+        self.assertEqual(self.dispatch_all(), 1)
+        self.assertIsNotNone(self.rows("JobBatch").get(pk=batch).finished_at)
 
     # --- batches
 

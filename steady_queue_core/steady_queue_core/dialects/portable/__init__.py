@@ -15,6 +15,7 @@ from .errors import is_contention, is_lost_connection
 from .followers import claim_followers
 from .listing import count_ready, excluded_ranges, list_queues, paused_queues, prefix_end
 from .observers import is_watched
+from .own import end_discarded, members_of
 from .permits import admit
 from .scan_position import MANY_PAUSED, Bookmarks, Span
 from .settle import settle
@@ -37,6 +38,7 @@ __all__ = [
     "current_time",
     "dispatch",
     "due_at",
+    "end_discarded",
     "enqueue",
     "excluded_ranges",
     "insert_if_absent",
@@ -46,6 +48,7 @@ __all__ = [
     "keeps_zones",
     "list_queues",
     "lock_rows",
+    "members_of",
     "next_token",
     "now",
     "paused_queues",

@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ..records import Dispatched
 from .clock import aware, storable
 from .models import model, moved
-from .own import lock_rows, present_time, transaction
+from .own import end_discarded, lock_rows, present_time, transaction
 from .permits import admit, discard_refused
 
 
@@ -48,6 +48,4 @@ def _block_and_admit(
         ]
     )
     admit(connection, sorted({row.concurrency_key for row in rows}))
-    jobs = model("Job").objects.using(using).filter(pk__in=[row.pk for row in rows])
-    discarding = jobs.filter(concurrency_discards=True).values_list("pk", flat=True)
-    discard_refused(connection, list(discarding))
+    end_discarded(connection, discard_refused(connection, [row.pk for row in rows]))

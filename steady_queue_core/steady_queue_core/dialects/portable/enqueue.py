@@ -59,7 +59,7 @@ def _admit(
     ]
     admit_by(connection, {limit.key: limit.to for limit, _ in waiting})
     discarding = [job_id for limit, job_id in waiting if limit.discards]
-    return discard_refused(connection, discarding) if discarding else set()
+    return set(discard_refused(connection, discarding)) if discarding else set()
 
 
 def job_row(job: NewJob, present: datetime, later: datetime | None) -> Any:

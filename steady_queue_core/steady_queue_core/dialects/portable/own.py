@@ -6,7 +6,7 @@ block that did these as the other ones do would disagree with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet
 
+from ..membership import Link, MemberState
 from ..operations import Operations
 
 #: What returns the dialect of a database: it imports these modules, and puts itself here.
@@ -45,6 +46,20 @@ def insert_if_absent(
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     """Return the queues with ready jobs that the dialect lists."""
     return _dialect_of(connection).list_queues(connection, prefix)
+
+
+def members_of(jobs: Mapping[int, object]) -> list[int]:
+    """Return those of ``jobs``, metadata by the ids, that are members of batches."""
+    links = {job_id: Link.read(metadata) for job_id, metadata in jobs.items()}
+    return [job_id for job_id, link in links.items() if link is not None and not link.is_callback]
+
+
+def end_discarded(connection: BaseDatabaseWrapper, jobs: Mapping[int, object]) -> None:
+    """Tell the batches of ``jobs``, metadata by the ids, that the dialect has deleted them in the
+    current transaction."""
+    if members := members_of(jobs):
+        ended = dict.fromkeys(members, MemberState.DISCARDED)
+        _dialect_of(connection).end_members(connection, ended)
 
 
 def _dialect_of(connection: BaseDatabaseWrapper) -> Operations:

@@ -45,12 +45,15 @@ def pass_permit(connection: BaseDatabaseWrapper, job_id: int, heir: int, token: 
         permits.filter(pk=job_id).update(job_id=heir)
 
 
-def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
-    """Delete jobs that are blocked but must not wait; return their ids."""
+def discard_refused(
+    connection: BaseDatabaseWrapper, job_ids: Sequence[int]
+) -> dict[int, str | None]:
+    """Delete jobs that are blocked but must not wait; return their metadata by their ids."""
     using = connection.alias
     blocked = model("BlockedExecution").objects.using(using).filter(pk__in=job_ids)
     # A job that has run before is kept: it has waited already, and its record must not be lost.
-    refused = set(blocked.filter(token__lt=FIRST_TOKEN).values_list("pk", flat=True))
+    new = blocked.filter(token__lt=FIRST_TOKEN, job__concurrency_discards=True)
+    refused = dict(new.values_list("pk", "job__metadata"))
     blocked.filter(pk__in=refused)._raw_delete(using)
     model("Job").objects.using(using).filter(pk__in=refused)._raw_delete(using)
     return refused

@@ -24,7 +24,7 @@ LONGEST_BLOCK = timedelta(hours=1)
 
 class BatchMaintenance:
     """Repairs the batches of one database: only the loss of a database's host, statements in SQL,
-    Django's ``delete()``, and limits that discard a job when it is due leave something."""
+    and Django's ``delete()`` leave something."""
 
     def __init__(self, using: str, jobs: QuerySet[Any]) -> None:
         self.using, self.jobs = using, jobs
