@@ -147,6 +147,66 @@ def test_a_connection_that_was_ended_while_idle_is_no_outage(
     assert caplog.records == []
 
 
+def test_rests_after_which_a_connection_is_tested_are_as_short_as_the_server_wants(
+    queue_database: QueueDatabase, clock: Clock
+) -> None:
+    wrapper: Any = queue_database.connection
+    wrapper.connection = "a session"
+    clock.now += 2
+    fail(queue_database, OperationalError("lost"))
+    tested = []
+    for rest in (0.9, 1.1, 1.1, 1.2):  # It lasts for 1.1 s, as is seen then.
+        clock.now += rest
+        wrapper.is_usable.reset_mock()
+        succeed(queue_database)
+        tested.append(wrapper.is_usable.called)
+    assert tested == [False, True, False, True]
+
+
+def test_a_connection_that_is_replaced_at_once_is_no_outage(
+    queue_database: QueueDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often, as long as the operation succeeds in between."""
+    wrapper: Any = queue_database.connection
+    for number in range(1, 4):
+        wrapper.connection = "a session"
+        unavailable = fail(queue_database, OperationalError("lost"))
+        assert (unavailable.pause, unavailable.lost) == (0.0, True)
+        assert (wrapper.connect.call_count, queue_database.outages) == (number, number)
+        queue_database.run(mock.Mock())
+    assert caplog.records == []
+
+
+def test_an_outage_begins_when_a_lost_connection_is_not_replaced(
+    queue_database: QueueDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrapper: Any = queue_database.connection
+    wrapper.connection = "a session"
+    wrapper.connect.side_effect = OperationalError("refused")
+    assert fail(queue_database, OperationalError("lost")).pause > 0
+    assert [record.message for record in caplog.records] == [
+        "Database 'default' is unavailable: lost"
+    ]
+
+
+def test_an_operation_that_loses_each_connection_is_told(
+    queue_database: QueueDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Although others succeed."""
+    wrapper: Any = queue_database.connection
+    wrapper.connection = "a session"
+    assert fail(queue_database, OperationalError("lost")).pause == 0
+    queue_database.run(_look)
+    assert fail(queue_database, OperationalError("lost")).pause > 0
+    assert [record.message for record in caplog.records] == [
+        "Database 'default' is unavailable: lost"
+    ]
+
+
+def _look(connection: Any, dialect: Any) -> None:
+    """Another operation than the lambdas and mocks of the tests."""
+
+
 def test_a_connection_whose_preparation_failed_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

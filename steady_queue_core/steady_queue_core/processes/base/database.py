@@ -20,8 +20,8 @@ from .response_timeout import Operation, ResponseTimeouts, name_of
 T = TypeVar("T")
 
 #: Seconds of disuse after which a connection is tested first: servers and firewalls close idle
-#: ones.
-IDLE_LIMIT = 5.0
+#: ones. Sooner, where they do so sooner, but not for each of two operations in a row.
+IDLE_LIMIT, SHORTEST_IDLE_LIMIT = 5.0, 0.1
 #: Seconds between two looks whether another database is in its place.
 LOOK_INTERVAL = 1.0
 #: Seconds without an answer from which on the server counts as silent, not just the connection
@@ -59,6 +59,9 @@ class QueueDatabase:
         self._logging = quiet_sql if quiet else nullcontext
         self._outage = OutageTracker(using)
         self._used_at = time.monotonic()
+        #: For how long the connection had not been used before the present operation.
+        self._idle = 0.0
+        self._idle_limit = IDLE_LIMIT
         #: Since when an operation has been running; 0 if none is.
         self._busy_since = 0.0
         #: When to look whether the database was replaced.
@@ -80,7 +83,7 @@ class QueueDatabase:
 
     @property
     def outages(self) -> int:
-        """How many outages are over."""
+        """How many outages are over, or were none, since a new connection was there at once."""
         return self._outage.count
 
     @property
@@ -101,7 +104,7 @@ class QueueDatabase:
     ) -> T:
         """Return the result of ``operation(connection, dialect)``. If it is ``optional``, that the
         server refuses it is no outage."""
-        connection = self.connection
+        connection, was_open = self.connection, False
         self._busy_since = time.monotonic()
         try:
             with self._logging():
@@ -109,11 +112,14 @@ class QueueDatabase:
                 self._close_if_replaced(connection)
                 if self.timeouts is not None:
                     self.timeouts.apply(connection, operation)
+                was_open = connection.connection is not None
                 result = operation(connection, self.dialect)
             self._note_success(operation)
         except (DataError, IntegrityError):
             raise
         except Error as error:
+            if was_open and self._is_replaced(connection, error, operation):
+                raise Unavailable(0.0, lost=True) from error
             raise self._note_error(connection, error, operation, optional=optional) from error
         finally:
             self._busy_since = 0.0
@@ -130,6 +136,27 @@ class QueueDatabase:
         if self.timeouts is not None:
             self.timeouts.reset(operation)
         self._outage.note_success(name_of(operation))
+
+    def _is_replaced(
+        self, connection: BaseDatabaseWrapper, error: Exception, operation: Operation
+    ) -> bool:
+        """Whether nothing is wrong but that somebody has ended a connection, such as a server that
+        ends idle ones: a new one is there at once."""
+        name = name_of(operation)
+        if self._busy_for > SLOW_ANSWER or not self._outage.may_be_none(name):
+            return False
+        if not self.dialect.is_lost_connection(connection, error):
+            return False
+        self._close(connection)
+        self._note_idle(dead=True)
+        try:
+            with self._logging():
+                connection.connect()
+        except Error:
+            self._close(connection)
+            return False
+        self._outage.note_replaced(name, first_line(error))
+        return True
 
     def _note_error(
         self,
@@ -159,14 +186,24 @@ class QueueDatabase:
         return Unavailable(pause, lost=lost, refused=refused)
 
     def _close_if_dead(self, connection: BaseDatabaseWrapper) -> None:
-        idle, self._used_at = time.monotonic() - self._used_at, time.monotonic()
-        if idle > IDLE_LIMIT and connection.connection is not None and not connection.is_usable():
+        self._idle, self._used_at = time.monotonic() - self._used_at, time.monotonic()
+        if self._idle <= self._idle_limit or connection.connection is None:
+            return
+        is_dead = not connection.is_usable()
+        self._note_idle(dead=is_dead)
+        if is_dead:
             self._close(connection)
             if self._busy_for > SLOW_ANSWER:
                 self._outage.note_failure(self._busy_since)
                 self._outage.log(
                     f"no answer for {self._busy_for:.1f} s on a connection that was idle"
                 )
+
+    def _note_idle(self, *, dead: bool) -> None:
+        """Learn for how long connections may be idle here."""
+        limit = min(self._idle_limit, self._idle / 2) if dead else self._idle
+        if limit >= SHORTEST_IDLE_LIMIT:
+            self._idle_limit = min(limit, IDLE_LIMIT)
 
     def _close_if_replaced(self, connection: BaseDatabaseWrapper) -> None:
         """Close a connection to a database that others cannot find any more. Raises ``Unavailable``

@@ -28,7 +28,7 @@ class OutageTracker:
 
     def __init__(self, using: str) -> None:
         self.using = using
-        #: How many outages are over.
+        #: How many outages are over, those among them that a new connection ended at once.
         self.count = 0
         self._failures = 0
         #: When the outage was logged; 0 if there is none.
@@ -40,6 +40,8 @@ class OutageTracker:
         self._reasons: set[str] = set()
         #: Refused operations, and until when only their own success ends the outage.
         self._refused: dict[str, float] = {}
+        #: The operations that have not succeeded since they lost a connection that was replaced.
+        self._replaced: set[str] = set()
 
     def was_unavailable(self, seconds_ago: float) -> bool:
         """Whether the database is known to have been unavailable ``seconds_ago``."""
@@ -61,6 +63,21 @@ class OutageTracker:
         self._failures += 1
         self._failing_since = self._failing_since or since
 
+    def may_be_none(self, operation: str) -> bool:
+        """Whether no failure is known but that ``operation`` has just lost a connection."""
+        return not self._failures and operation not in self._replaced
+
+    def note_replaced(self, operation: str, reason: str) -> None:
+        """Remember that ``operation`` has lost a connection, and that there is another one."""
+        self.count += 1
+        self._replaced.add(operation)
+        logger.debug(
+            "A connection to database %r was lost, and replaced at once: %s",
+            self.using,
+            reason,
+            extra=about("database.reconnected", database=self.using),
+        )
+
     def next_pause(self) -> float:
         """Return the seconds until the next try: growing exponentially, with jitter."""
         pause: float = min(MAX_PAUSE, MIN_PAUSE * 2 ** min(self._failures, 20))
@@ -72,6 +89,7 @@ class OutageTracker:
 
     def note_success(self, operation: str) -> None:
         """End the outage, unless another operation was refused lately."""
+        self._replaced.discard(operation)
         if self._failures:
             # With a privilege missing, or on a read-only server, other operations succeed.
             self._refused.pop(operation, None)

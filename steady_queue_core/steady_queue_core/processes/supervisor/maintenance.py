@@ -215,7 +215,8 @@ class Maintenance:
                 self._do(part)
         except Unavailable as unavailable:
             self.lock_timed_out = not unavailable.lost
-            self._postpone_pruning(unavailable.pause)
+            if unavailable.pause:  # Otherwise there is another connection, and was no outage.
+                self._postpone_pruning(unavailable.pause)
 
     def _do(self, part: Callable[[], object]) -> None:
         """Do one part of a step: the others do not depend on it. Raises ``Unavailable``."""
