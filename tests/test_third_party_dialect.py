@@ -65,7 +65,7 @@ def test_a_job_runs_through_it_and_a_second_dialect_is_a_conflict(
     """) == ["SUCCESSFUL 50"]
 
     project.environment.install(workspace / "steady_queue_postgres")
-    refused = project.manage("check", "--database", "default", check=False)
+    refused = project.manage("check", "--database", "default", "--deploy", check=False)
     assert refused.returncode == 1
     assert "steady_queue.E002" in refused.stderr
     remedy = "STEADY_QUEUE = {'dialects': {'default': 'plain_postgres'}}"

@@ -22,8 +22,10 @@ class SteadyQueueConfig(AppConfig):
             from .configured_backends import fair_queues_on
             from .connection_setup import set_up_connections
             from .dialects import fair_queues
+            from .migration_guard import guard_migrations
         except ImproperlyConfigured:
             return  # There is no task framework, as a system check reports.
         fair_queues.ask(fair_queues_on)
         autodiscover_modules("tasks")
         set_up_connections()
+        guard_migrations(self)

@@ -25,6 +25,7 @@ from steady_queue_core.checks import (
     check_framework,
     check_pools,
     check_recurring_tasks,
+    check_start,
     check_task_modules,
 )
 from steady_queue_core.checks import settings as settings_checks
@@ -343,8 +344,9 @@ def test_exclusions_are_refused_where_the_dialect_would_ignore_them(
     assert check_dialects(None) == []
     monkeypatch.setattr(dialect, "info", replace(dialect.info, excludes_queues=False))
     message = "The dialect 'sqlite' cannot exclude queues: name the queues of the worker instead."
+    assert [(each.id, each.msg) for each in check_start(None)] == [("steady_queue.E001", message)]
     assert [(each.id, each.msg) for each in check_dialects(None)] == [
-        ("steady_queue.E001", message)
+        ("steady_queue.W023", message)
     ]
     worker, selector = ProcessIdentity(1, "worker-1"), QueueSelector.of(["!mail*"])
     outcome: Any = None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from .databases import check_databases, check_dialects, check_jobs_left_behind, check_routers
+from .databases import (
+    check_databases,
+    check_dialects,
+    check_jobs_left_behind,
+    check_routers,
+    check_start,
+)
 from .durations import check_durations
-from .known_backends import TAG
+from .known_backends import START, TAG
 from .schedules import check_recurring_tasks
 from .settings import (
     check_configuration,
@@ -23,6 +29,7 @@ from .tasks import (
 )
 
 __all__ = [
+    "START",
     "TAG",
     "check_callbacks",
     "check_configuration",
@@ -40,6 +47,7 @@ __all__ = [
     "check_routers",
     "check_shard_keys",
     "check_signatures",
+    "check_start",
     "check_task_modules",
     "check_transactional_tasks",
 ]

@@ -13,13 +13,34 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections, router
 
 from ..errors import DialectConflict, DialectError
-from .known_backends import TAG, present_databases, workers_on
+from .known_backends import START, TAG, present_databases, workers_on
+
+#: What keeps the queue from starting, and nothing else of the project.
+STOPPING = ("steady_queue.E001", "steady_queue.E002")
 
 
 @register(TAG)
 def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W023: the queue can start: see ``check_start``."""
+    return [_as_warning(problem) for problem in _dialect_problems()]
+
+
+@register(TAG, START, deploy=True)
+def check_start(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001, E002: each database that holds a queue has exactly one dialect, which serves the queue
-    lists of all workers."""
+    lists of all workers. For ``check --deploy``, and the start of the queue."""
+    return _dialect_problems()
+
+
+def _as_warning(problem: CheckMessage) -> CheckMessage:
+    """Return a problem of the queue alone, which is to stop no other command of the project."""
+    if problem.id not in STOPPING:
+        return problem
+    hint = "Until then the queue does not start, and nothing can be enqueued in that database."
+    return Warning(problem.msg, hint=hint, id="steady_queue.W023")
+
+
+def _dialect_problems() -> list[CheckMessage]:
     from ..configuration import ConfigurationError
     from ..dialects import QueueSelector, dialect_for
 
@@ -74,7 +95,8 @@ def check_databases(
     for using in present_databases():
         if using in (databases or ()):
             try:
-                problems += dialect_for(using).checks(connections[using])
+                found = dialect_for(using).checks(connections[using])
+                problems += map(_as_warning, found)
             except ImproperlyConfigured:
                 continue  # check_dialects or check_configuration reports it.
             except (DatabaseError, InterfaceError) as error:

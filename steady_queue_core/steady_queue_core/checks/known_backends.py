@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: The tag of the checks, for ``check --tag``.
 TAG = "steady_queue"
+#: That of the checks without which the queue does not start, though the project may do so.
+START = "steady_queue_start"
 
 
 def present_databases() -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
-from ...checks import TAG
+from ...checks import START, TAG
 from ...command_line.choice import is_subcommand, may_name_subcommand
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
@@ -145,6 +145,7 @@ class Command(BaseCommand):
         """
         try:
             own_backends()  # Django's own check would end in a traceback that names no alias.
+            super().check(tags=[START], include_deployment_checks=True)
             super().check(*args, **kwargs)
         except ConfigurationError as error:
             raise CommandError(str(error)) from error
