@@ -18,6 +18,7 @@ from django.utils.module_loading import import_string
 
 from .configuration.errors import describe
 from .durations import LONGEST, to_timedelta
+from .project_code import ProjectCodeError, contained
 
 Backoff: TypeAlias = Callable[[BaseException, Any], "float | timedelta | None"]
 
@@ -125,12 +126,13 @@ def as_backoff(value: object) -> Backoff:
 def delay_of(backoff: Backoff, exception: BaseException, task_result: Any) -> float | None:
     """Return the delay in seconds before the next attempt, or None to give up.
 
-    Raises only ValueError: if the back-off raises, or returns anything but None or a delay from 0
-    to ten years.
+    Raises ValueError if the back-off raises, or returns anything but None or a delay from 0 to ten
+    years.
     """
     name = getattr(backoff, "__qualname__", None) or type(backoff).__qualname__
     try:
-        delay: object = backoff(exception, task_result)
-    except BaseException as error:  # a task's own code: even SystemExit must not end the worker
-        raise ValueError(f"backoff {name} raised {type(error).__name__}") from error
+        delay: object = contained(backoff, exception, task_result)
+    except Exception as error:
+        raised = error.__cause__ if isinstance(error, ProjectCodeError) else error
+        raise ValueError(f"backoff {name} raised {type(raised).__name__}") from raised
     return None if delay is None else _seconds(f"backoff {name}: its result", delay)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steady_queue_core import retries
+from steady_queue_core.processes.base.thread_interrupt import TaskInterrupted
 from steady_queue_core.retries import as_backoff, constant, delay_of, exponential
 
 ERROR = RuntimeError("boom")
@@ -150,7 +151,18 @@ def test_delay_of_refuses_results_that_are_no_delay(returned: Any) -> None:
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [TaskInterrupted(), KeyboardInterrupt()])
+def test_delay_of_lets_through_what_is_to_end_the_thread(error: BaseException) -> None:
+    """The queue interrupts it where it stops, also in a back-off; Ctrl-C ends the main thread."""
+
+    def interrupted(exception: BaseException, task_result: Any) -> float:
+        raise error
+
+    with pytest.raises(type(error)):
+        delay_of(interrupted, ERROR, Result())
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3), GeneratorExit()])
 def test_delay_of_turns_an_exception_of_the_backoff_into_a_value_error(
     error: BaseException,
 ) -> None:

@@ -17,6 +17,7 @@ from ...compat import TaskResult, task_finished
 from ...dialects import Ending, Outcome
 from ...logging import OF_TASKS, RunningTask, about, get_logger, running_task
 from ...models.operations.cancel import EXCEPTION as CANCELLED
+from ...project_code import contained
 from ...signals import send, task_retried
 from ...tasks.task_signals import send_task_signal
 from ..base.connections import tidy_connections
@@ -171,8 +172,8 @@ def _report(result: RunResult, error: BaseException, task_result: TaskResult) ->
         return
     try:
         if result.backend is not None and result.backend.error_reporter is not None:
-            result.backend.error_reporter(error, task_result)
-    except BaseException:  # A reporter that calls sys.exit() must not end a worker.
+            contained(result.backend.error_reporter, error, task_result)
+    except Exception:
         logger.exception(
             "The error reporter failed for task %s",
             task_result.id,
