@@ -6,6 +6,7 @@ from .databases import (
     check_databases,
     check_dialects,
     check_jobs_left_behind,
+    check_recorded_migrations,
     check_routers,
     check_start,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "check_limits_of_shards",
     "check_mode",
     "check_pools",
+    "check_recorded_migrations",
     "check_recurring_tasks",
     "check_routers",
     "check_shard_keys",

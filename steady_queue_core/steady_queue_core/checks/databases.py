@@ -135,3 +135,21 @@ def check_jobs_left_behind(
                     )
                 )
     return problems
+
+
+@register(TAG, DjangoTags.database)
+def check_recorded_migrations(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[CheckMessage]:
+    """E012: the recorded migrations are this package's. ``migrate`` runs this check first."""
+    from ..models.recorded import misfit_in
+
+    problems: list[CheckMessage] = []
+    for using in databases or ():
+        with suppress(DatabaseError, InterfaceError, ImproperlyConfigured):
+            misfit = misfit_in(using)
+            if misfit is not None:
+                problems.append(Error(str(misfit), hint=misfit.remedy, id="steady_queue.E012"))
+    return problems

@@ -20,6 +20,7 @@ from .schedules import Schedules
 from .show import Show
 from .status import Status
 from .subcommand import Subcommand
+from .take_over import TakeOver
 from .watch import Watch
 
 #: Beside ``start``, which the management command itself has.
@@ -47,6 +48,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Prune(),
     Watch(),
     Health(),
+    TakeOver(),
     Completion(),
 )
 

@@ -15,6 +15,7 @@ from ..dialects import dialect_for
 from ..errors import DialectError, MigrationsMissing
 from ..listings import wording
 from ..models.readiness import pending_migrations, require_tables
+from ..models.recorded import misfit_in
 from .finding import Finding, problem
 from .round import unreachable
 
@@ -91,6 +92,8 @@ def _of_dialect(using: str) -> Iterator[Finding]:
 
 
 def _of_migrations(using: str) -> Iterator[Finding]:
+    if misfit := misfit_in(using):
+        yield problem("migrations-foreign", wording.line(str(misfit)), misfit.remedy)
     option = "" if using == "default" else f" --database {using}"
     remedy = f"Run: python manage.py migrate{option}"
     if pending := pending_migrations(connections[using]):

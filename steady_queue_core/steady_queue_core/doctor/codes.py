@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 #: Nothing else can be examined while there is one of these.
-FATAL = ("settings-invalid", "dialect-missing", "database-unreachable", "migrations-missing")
+FATAL = (
+    "settings-invalid",
+    "dialect-missing",
+    "database-unreachable",
+    "migrations-foreign",
+    "migrations-missing",
+)
 
 OF_QUEUES = (
     "table-locked",
