@@ -54,6 +54,11 @@ class EncodedCall:
         """What middleware has given it on its way."""
         return dict(JobMetadata.read(self.metadata).headers)
 
+    def placed(self, node: str, sources: Mapping[str, Any]) -> EncodedCall:
+        """Return this call as that of a job at a place of a graph."""
+        known = replace(JobMetadata.read(self.metadata), node=node, sources=sources)
+        return replace(self, metadata=known.text(UNLIMITED))
+
     def carrying(self, headers: Mapping[str, str]) -> EncodedCall:
         """Return this call with ``headers`` for its job, beside those that it has.
 

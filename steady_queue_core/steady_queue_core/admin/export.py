@@ -169,7 +169,7 @@ class Rows:
         may = self.page.has_view_arguments_permission
         ids = [job.pk for job in jobs if may(self.request, job)]
         rows = self.listing.visible.jobs.select_related(None)
-        found = read_each(rows.defer("metadata", "errors", "return_value"), ids)
+        found = read_each(rows.defer("errors", "return_value"), ids)
         return {pk: _call(job) for pk, job in found.items() if job is not None}
 
 

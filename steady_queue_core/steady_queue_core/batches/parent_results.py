@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import repeat
 from typing import Any
 
 from .. import arguments
@@ -11,7 +12,10 @@ from ..dialects import MemberState
 from ..dialects.membership import CHAIN
 from ..models import BatchMember, Dependency, JobBatch
 from ..payloads.backends import limits_of
+from ..payloads.signed_metadata import node_in
+from ..tasks.metadata import NONE, JobMetadata
 from ..tasks.stored_payloads import result_text
+from .places import members_of, other_result
 
 #: Most members that are read at once.
 MOST_READ = 1000
@@ -19,10 +23,19 @@ MOST_READ = 1000
 
 class ParentResults:
     """Reads the results of the parents of one job. ``require`` raises for a value, with references
-    in place of its model instances, that the job must not be given."""
+    in place of its model instances, that the job must not be given. ``metadata``: those of the job,
+    which say from where each of them comes if its call is signed."""
 
-    def __init__(self, using: str, job_id: int, require: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        using: str,
+        job_id: int,
+        require: Callable[[Any], None],
+        metadata: JobMetadata = NONE,
+    ) -> None:
         self.using, self.job_id, self.require = using, job_id, require
+        self._sources: Mapping[str, Any] = metadata.sources
+        self._graph = (metadata.node or "").partition(".")[0]
         self._found: dict[int, Any] = {}
 
     def __call__(self, reference: ParentResult) -> Any:
@@ -39,10 +52,13 @@ class ParentResults:
                     f"The arguments refer to the result of a job, number {reference.number}, for "
                     "which this one has not waited, or which was deleted."
                 )
-            self._found[reference.number] = self._value(row.parent)
+            self._found[reference.number] = self._value(
+                row.parent, self._sources.get(str(reference.number))
+            )
         return self._found[reference.number]
 
-    def _value(self, member: BatchMember) -> Any:
+    def _value(self, member: BatchMember, shape: Any) -> Any:
+        """Return the value of a member, which has this ``shape``; ``None``: it is not known."""
         if member.state == MemberState.PENDING:
             raise DeserializationError(
                 f"The arguments refer to the result of {member}, which has not ended."
@@ -50,22 +66,28 @@ class ParentResults:
         batch = None
         if member.job_id is None:
             batch = JobBatch.objects.using(self.using).filter(member_id=member.pk).first()
-        return self._of_job(member) if batch is None else self._of_batch(batch)
+        return self._of_job(member, shape) if batch is None else self._of_batch(batch, shape)
 
-    def _of_batch(self, batch: JobBatch) -> Any:
+    def _of_batch(self, batch: JobBatch, shape: Any) -> Any:
         rows = BatchMember.objects.using(self.using).filter(batch_id=batch.pk)
         rows = rows.select_related("job")
         if batch.kind == CHAIN:
             last = rows.order_by("-pk").first()
-            return None if last is None else self._value(last)
+            return None if last is None else self._value(last, shape)
         values: list[Any] = []
+        shapes = None if shape is None else members_of(shape)
         after = 0
         while some := list(rows.filter(pk__gt=after).order_by("pk")[:MOST_READ]):
             after = some[-1].pk
-            values += [self._value(member) for member in some]
+            if shapes is not None and len(values) + len(some) > len(shapes):
+                raise other_result()
+            known = repeat(None) if shapes is None else shapes[len(values) :]
+            values += [self._value(*each) for each in zip(some, known, strict=False)]
+        if shapes is not None and len(values) < len(shapes):
+            raise other_result()
         return values
 
-    def _of_job(self, member: BatchMember) -> Any:
+    def _of_job(self, member: BatchMember, shape: Any) -> Any:
         if member.state != MemberState.SUCCEEDED:
             return None
         job = member.job
@@ -76,6 +98,9 @@ class ParentResults:
             )
         try:
             limits, text = limits_of(job.backend_name), result_text(job)
+            # Which the signature of the result covers.
+            if shape is not None and node_in(job.metadata) != f"{self._graph}.{shape}":
+                raise other_result()
             value = arguments.decode(text, resolve_models=False, limits=limits)
             if arguments.has_models(text):
                 self.require(value)

@@ -24,6 +24,7 @@ from ..tasks.placement import beside
 from ..tasks.signature import require_fit
 from ..tasks.task_signals import Audience, send_task_signal
 from .graph import Graph, Member
+from .places import Places
 from .values import checked_description, encoded_callbacks, encoded_metadata
 
 #: Most rows of one statement, and of one that writes a value for each.
@@ -49,6 +50,7 @@ class GraphStore:
         self.graph, self.backend = graph, backend
         self.database = Database.of(backend.database)
         self.using = self.database.alias
+        self.places = Places(graph) if _is_signed(graph, backend) else None
         with current_batch.outside():
             self.nodes = [
                 self._node(owner, member, member.call)
@@ -114,6 +116,8 @@ class GraphStore:
         except REFUSALS as error:
             kind = next(each for each in REFUSALS if isinstance(error, each))
             raise kind(f"{path}: {error}") from error
+        if self.places is not None:
+            encoded = encoded.placed(self.places.node(member), self.places.sources(member))
         job: NewJob = own.new_job(encoded)
         if JobKey.read(job.metadata) is not None:
             raise InvalidTask(
@@ -238,6 +242,13 @@ class GraphStore:
                 if node.stored is not None and node.stored.job_id is not None:
                     result = node.backend.new_result(node.encoded, node.stored)
                     send_task_signal(task_enqueued, type(node.backend), result)
+
+
+def _is_signed(graph: Graph, backend: Any) -> bool:
+    """Whether the backend of any call of a graph signs payloads."""
+    tasks = {member.call.task for _, member in graph.walk() if member.call is not None}
+    codecs = [getattr(beside(each, backend).get_backend(), "payload_codec", None) for each in tasks]
+    return any(codec is not None and codec.options.sign for codec in codecs)
 
 
 def storing_backend(graph: Graph) -> Any:

@@ -6,12 +6,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from .signed_metadata import covered, node_in
+
 #: The kind of the payload, and the columns that it depends on.
 Scope: TypeAlias = tuple[str | int | None, ...]
 
 
 def call_scope(job: Any, concurrency_key: str | None) -> Scope:
     """Return the scope of a job's arguments. The id of the job is not known when they are signed.
+    What is covered of its metadata, such as delivery and callbacks, is part of it.
 
     ``job`` is a ``NewJob``, a ``ClaimedJob`` or a ``Job``.
     """
@@ -23,12 +26,13 @@ def call_scope(job: Any, concurrency_key: str | None) -> Scope:
         job.rank,
         abs(job.max_attempts),  # Negated when the job is cancelled.
         concurrency_key,
+        *_if_any(covered(job.metadata)),
     )
 
 
 def result_scope(job: Any, job_id: int) -> Scope:
-    """Return the scope of a job's return value."""
-    return _of_one_job("result", job, job_id)
+    """Return the scope of a job's return value, with the place of the job in its graph."""
+    return (*_of_one_job("result", job, job_id), *_if_any(node_in(job.metadata)))
 
 
 def checkpoint_scope(job: Any, job_id: int) -> Scope:
@@ -70,6 +74,11 @@ def _in_utc(stored: datetime | None) -> str | None:
         return None
     aware = stored.replace(tzinfo=UTC) if stored.tzinfo is None else stored
     return aware.astimezone(UTC).isoformat()
+
+
+def _if_any(text: str | None) -> Scope:
+    """Return what most jobs do not have, so that they are signed as they were before."""
+    return () if text is None else (text,)
 
 
 def _of_one_job(kind: str, job: Any, job_id: int) -> Scope:

@@ -82,6 +82,10 @@ class JobMetadata:
     on_failure: str | tuple[Any, ...] | None = None
     #: The slot of the schedule that the job was enqueued for, if its task takes a context.
     intended_time: datetime | None = None
+    #: The place of the job in its graph, and which places the results that its arguments refer to
+    #: come from, by their numbers; see ``batches.places``. Only where payloads are signed.
+    node: str | None = None
+    sources: Mapping[str, Any] = field(default_factory=dict, hash=False)
     #: What middleware has given the job on its way; see ``tasks.headers``.
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -100,7 +104,7 @@ class JobMetadata:
         Raises ``TaskArgumentError`` if it is too large.
         """
         # Calls of one batch or task have the same, unless they say something of their own.
-        own = (self.unique, self.slot, self.intended_time, self.fair or None)
+        own = (self.unique, self.slot, self.intended_time, self.fair or None, self.node)
         is_shared = not (self.user or self.headers) and all(each is None for each in own)
         return _shared_text(self, limits) if is_shared else self._text(limits)
 
@@ -200,7 +204,7 @@ def _is_shared(text: str) -> bool:
 
 
 #: What metadata contain that are those of one job alone.
-_OF_ONE_JOB = ('"user"', '"headers"', '"intended_time"', '"slot"', "\\")
+_OF_ONE_JOB = ('"user"', '"node"', '"headers"', '"intended_time"', '"slot"', "\\")
 
 
 @lru_cache(maxsize=MOST_SHARED)
@@ -277,6 +281,8 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "on_success": is_callback,
     "on_failure": is_callback,
     "intended_time": lambda value: isinstance(value, datetime) and value.utcoffset() is not None,
+    "node": lambda value: isinstance(value, str),
+    "sources": lambda value: isinstance(value, dict),
     "headers": are_headers,
 }
 

@@ -8,10 +8,11 @@ from ..payloads import call_scope, checkpoint_scope, result_scope, step_scope
 from ..payloads.backends import codec_of
 
 if TYPE_CHECKING:
+    from ..dialects import ClaimedJob
     from ..models import Job, Step
 
 
-def call_text(job: Job) -> str:
+def call_text(job: Job | ClaimedJob) -> str:
     """Return the encoded arguments. Raises ``PayloadError``."""
     stored: str = job.arguments
     codec = codec_of(job.backend_name)

@@ -173,7 +173,9 @@ class Attempt:
             require_permitted_models(self.task, args, kwargs, permitted)
             # Asked for only if the text refers to one.
             using = self.using or self.backend.database
-            results = ParentResults(using, self.claim.job_id, self._require_permitted)
+            results = ParentResults(
+                using, self.claim.job_id, self._require_permitted, self.metadata
+            )
         self._set_call(*self._decode(resolve_models=True, result_of=results))
 
     def _require_permitted(self, value: Any) -> None:

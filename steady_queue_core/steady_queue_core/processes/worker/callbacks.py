@@ -14,12 +14,14 @@ from ...encoded_call import EncodedCall
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED
+from ...payloads import PayloadError
 from ...project_code import contained
 from ...tasks.callback_reference import Callback
 from ...tasks.definition import find_task, known_task, rebuilt
 from ...tasks.metadata import JobMetadata
 from ...tasks.placement import beside
 from ...tasks.results import task_of
+from ...tasks.stored_payloads import call_text
 from ..base.log_context import about_job
 from .attempt import RunResult
 
@@ -58,12 +60,27 @@ def _with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
         was_cancelled = claim.is_cancelled or outcome.exception_class == CANCELLED
         stored = None if was_cancelled else metadata.on_failure
         args += [outcome.exception_class, outcome.message]
-    if stored is None:
+    if stored is None or not _is_of_the_call(claim):
         return result
     follow_up = _follow_up(Callback(*stored), args, claim, metadata.headers)
     former = outcome.sequel or Sequel(is_implied=True)
     sequel = former._replace(follow_ups=(*former.follow_ups, follow_up))
     return result._replace(outcome=outcome._replace(sequel=sequel))
+
+
+def _is_of_the_call(claim: ClaimedJob) -> bool:
+    """Whether the metadata of a job are those that were signed with its call."""
+    try:
+        call_text(claim)
+    except PayloadError as error:
+        logger.warning(
+            "The callback of job %d is not enqueued, since its call cannot be verified: %s",
+            claim.job_id,
+            error,
+            extra=about_job("task.callback_lost", claim, error_type=type(error).__name__),
+        )
+        return False
+    return True
 
 
 def _result_id(claim: ClaimedJob) -> str:
