@@ -150,7 +150,7 @@ def test_the_page_tells_all_by_few_queries(using: str, garden: Garden) -> None:
             assert queries_of(using, chief, window=window, fragment="1") <= MOST_OF_FRAGMENT - 2
     page = see(visitor)
     assert 'Problems (1) 2 jobs wait in queue "queue1", which is paused, for' in page
-    assert "Ready 6 Scheduled 3 Blocked 0 Running 3 Failed 3 Processes 4 live" in page
+    assert "Ready 6 Scheduled 3 Blocked 0 Running 3 Failed now 3 Processes 4 live" in page
     assert re.search(r"queue0 open 2 \d+ m?s 0 0 10 [\d.]+ [\d.]+ [\d,]+ ended in", page.text)
     assert re.search(r"queue1 paused for \d+ m?s 2 ", page.text)
     assert re.search(r"t0 \d+ \d\.\d% 0% 100 ms ", page.text)
@@ -418,6 +418,29 @@ def test_rows_of_the_far_future_are_left_out(using: str, garden: Garden) -> None
         garden.count(-(10**9), span=span, failed=1)
     for window in ("1h", "24h", "7d"):
         assert "No task has run" in see(Visitor(*EVERYTHING), window=window)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_numbers_of_a_window_say_so_and_lead_to_no_empty_list(garden: Garden) -> None:
+    garden.count(5, failed=7, finished=3)
+    page = see(Visitor(*EVERYTHING))
+    for said in ("Failed now 0", "Failed in 1 hour", "Tasks in 1 hour"):
+        assert said in page
+    assert "Errors of jobs that are failed now None: what failed in 1 hour was retried" in page
+    assert lists_of_failed(page) == []
+    fail(garden, "no order")
+    page = see(Visitor(*EVERYTHING))
+    assert "Failed now 1" in page
+    # And the group of the error.
+    filters = [query.keys() - {"state"} for query in lists_of_failed(page)]
+    assert filters == [{"queue"}, {"task"}, {"error"}]
+
+
+def lists_of_failed(page: Page) -> list[dict[str, str]]:
+    """Return the filters of the lists of failed jobs that cells of tables lead to."""
+    body = page.source.partition('data-part="queues"')[2]
+    queries = [dict(parse_qsl(each.partition("?")[2])) for each in Markup(body).values("href")]
+    return [each for each in queries if each.get("state") == "failed"]
 
 
 # --- users who may not see everything ---

@@ -16,6 +16,10 @@ from .chart_scales import Scale
 from .table_html import Table
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 320, 160, 46, 8, 10, 24
+#: The width of a character of a label, and how far labels are from what they tell of.
+CHARACTER, GAP = 8.5, 5
+#: Where an axis has a label, as shares of its height.
+SHARES = (0, 0.5, 1)
 #: About how many labels the axis of time has, short ones and long ones.
 SHORT, LABELS, LONG_LABELS = 5, 5, 3
 
@@ -74,15 +78,27 @@ class Chart:
             'font-size="13"><title id="{0}-title">{3}</title>{4}{5}'
             '<g transform="translate({6})scale({7} 1)">{8}</g></svg>',
             f"sq-{self.key}", WIDTH, HEIGHT, self.summary or self.title, self._grid(),
-            self._times(), LEFT, f"{self._step:.3f}",
+            self._times(), self._left, f"{self._step:.3f}",
             self._areas() if self.stacked else self._lines(),
         )  # fmt: skip
 
     # --- parts ---
 
     @property
+    def _left(self) -> int:
+        return _room(self._labels(0))
+
+    @property
+    def _right(self) -> int:
+        return _room(self._labels(-1)) if len(self.scales) > 1 else RIGHT
+
+    @property
     def _width(self) -> int:
-        return WIDTH - LEFT - (LEFT if len(self.scales) > 1 else RIGHT)
+        return WIDTH - self._left - self._right
+
+    def _labels(self, side: int) -> list[str]:
+        """Return what an axis says at its bottom, its middle and its top."""
+        return [self.tell[side](self.scales[side].most * share) for share in SHARES]
 
     @property
     def _step(self) -> float:
@@ -92,32 +108,35 @@ class Chart:
         return round(HEIGHT - BOTTOM - scale.height(value, HEIGHT - TOP - BOTTOM))
 
     def _grid(self) -> SafeString:
-        left, right = self.scales[0], self.scales[-1]
-        shares = (0, 0.5, 1)
-        heights = [self._y(left.most * share, left) for share in shares]
+        scale, left, right = self.scales[0], self._left, WIDTH - self._right
+        heights = [self._y(scale.most * share, scale) for share in SHARES]
         labels = [
-            ("y", LEFT - 5, height + 4, self.tell[0](left.most * share))
-            for share, height in zip(shares, heights, strict=True)
+            ("y", left - GAP, height + 4, label)
+            for label, height in zip(self._labels(0), heights, strict=True)
         ]
         if len(self.scales) > 1:
             labels += [
-                ("z", WIDTH - LEFT + 5, height + 4, self.tell[-1](right.most * share))
-                for share, height in zip(shares, heights, strict=True)
+                ("z", right + GAP, height + 4, label)
+                for label, height in zip(self._labels(-1), heights, strict=True)
             ]
         return format_html(
             '<path class="grid" d="{}"/>{}',
-            "".join(f"M{LEFT} {height}h{self._width}" for height in heights),
+            "".join(f"M{left} {height}h{self._width}" for height in heights),
             format_html_join("", '<text class="{}" x="{}" y="{}">{}</text>', labels),
         )
 
     def _times(self) -> SafeString:
         labels = LABELS if len(self.tell_time(self.steps[0])) <= SHORT else LONG_LABELS
-        every = max(1, round(len(self.steps) / labels))
+        every, left = max(1, round(len(self.steps) / labels)), self._left
         return format_html_join(
             "",
             '<text class="x" x="{}" y="{}">{}</text>',
             (
-                (round(LEFT + (position + 0.5) * self._step), HEIGHT - 6, self.tell_time(step))
+                (
+                    round(left + (position + 0.5) * self._step),
+                    HEIGHT - 6,
+                    self.tell_time(step),
+                )
                 for position, step in enumerate(self.steps)
                 if position % every == every // 2
             ),
@@ -148,6 +167,11 @@ class Chart:
 
     def _heights(self, series: Series, scale: Scale) -> list[int | None]:
         return [None if each is None else self._y(each, scale) for each in series.values]
+
+
+def _room(labels: Sequence[str]) -> int:
+    """Return the width of an axis with these labels."""
+    return max(LEFT, round(CHARACTER * max(map(len, labels))) + GAP)
 
 
 def spark_svg(values: Sequence[int], label: str) -> SafeString:

@@ -152,6 +152,7 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
         "tasks_left": overview.tasks_left,
         "longest": overview_tables.longest(overview, links),
         "errors": overview_tables.errors(overview, links),
+        "has_failed": overview.history.total.failed > 0,
         "errors_left": overview.causes.has_more,
         "errors_url": links.to_errors(queue=scope.queue, task=scope.task),
         "retry": RETRY_ALL if links.may_retry else None,

@@ -16,6 +16,7 @@ from ..overview.longest import LongRun
 from ..overview.queues import QueueLine
 from ..overview.schedules import NextRun
 from ..overview.total import Total
+from ..overview.window import LATELY
 from . import texts
 from .charts_svg import spark_svg
 from .overview_charts import clock_of, milliseconds, number
@@ -32,7 +33,7 @@ def numbers(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
     for state, count in overview.lengths.states.items():
         if state != "waiting" or count.number:
             yield {
-                "label": state.capitalize(),
+                "label": "Failed now" if state == "failed" else state.capitalize(),
                 "value": count.text,
                 "url": links.to_list(Job, state=state),
                 "is_bad": state == "failed" and count.number > 0,
@@ -44,8 +45,8 @@ def numbers(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
         "url": links.to_list(Process),
         "is_bad": bool(overview.silent),
     }
-    yield {"label": "Finished/min", "value": rate(overview.finished_rate)}
-    yield {"label": "Wait, 95 %", "value": milliseconds(overview.slow_wait)}
+    yield {"label": f"Finished/min, {LATELY} min", "value": rate(overview.finished_rate)}
+    yield {"label": f"Wait 95 %, {LATELY} min", "value": milliseconds(overview.slow_wait)}
 
 
 def problems(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
@@ -68,16 +69,19 @@ def problems(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
 
 def queues(overview: Overview, links: Links) -> Table:
     """Return the table of queues."""
-    failed = format_html('<span title="in {}">Failed</span>', overview.scope.window.label)
+    failed = f"Failed in {overview.scope.window.label}"
     heads = (
         "Queue", "State", "Ready", "Oldest wait", "Running", "Blocked", failed, "In/min",
         "Out/min", "Last hour", "Empty in", hidden("Action"),
     )  # fmt: skip
     present = overview.moment.present
-    return Table("sq-queues", heads, [_queue(each, links, present) for each in overview.queues])
+    # What was counted may have been retried or discarded: no address leads to an empty list.
+    left = overview.causes.queues
+    rows = [_queue(each, links, present, each.name in left) for each in overview.queues]
+    return Table("sq-queues", heads, rows)
 
 
-def _queue(line: QueueLine, links: Links, present: datetime) -> Sequence[str]:
+def _queue(line: QueueLine, links: Links, present: datetime, is_left: bool) -> Sequence[str]:
     listed, name, failed = line.listed, line.name, line.window.failed
     ready, wait, empty = listed.ready, listed.oldest_wait, line.time_to_empty
     return (
@@ -87,7 +91,7 @@ def _queue(line: QueueLine, links: Links, present: datetime) -> Sequence[str]:
         DASH if wait is None else texts.duration(wait),
         line.running.text,
         line.blocked.text,
-        link(links.to_jobs("failed", queue=name) if failed else "", f"{failed:,}"),
+        link(links.to_jobs("failed", queue=name) if failed and is_left else "", f"{failed:,}"),
         DASH if line.in_rate is None else rate(line.in_rate),
         rate(line.out_rate),
         _spark(line),
@@ -128,11 +132,13 @@ def tasks(overview: Overview, links: Links) -> Table:
         "Task", "Runs", "Failed", "Retried", "Average", "95 %", "Longest", "Last failure",
     )  # fmt: skip
     length = overview.scope.window.length
-    return Table("sq-tasks", heads, [_task(*each, links, length) for each in overview.tasks])
+    left = overview.causes.tasks
+    rows = [_task(*each, links, length, each[0] in left) for each in overview.tasks]
+    return Table("sq-tasks", heads, rows)
 
 
-def _task(path: str, total: Total, links: Links, length: int) -> Sequence[str]:
-    failed = links.to_jobs("failed", task=path) if total.failed and path else ""
+def _task(path: str, total: Total, links: Links, length: int, is_left: bool) -> Sequence[str]:
+    failed = links.to_jobs("failed", task=path) if total.failed and path and is_left else ""
     return (
         link(links.here(task=path), texts.short_path(path)) if path else "other tasks",
         f"{total.attempts:,}",

@@ -59,6 +59,9 @@ class Causes:
     has_more: bool
     #: When the oldest of the failures was that were looked at; ``None`` if these are all.
     since: datetime | None
+    #: The tasks and queues that have failed jobs, among those that were looked at.
+    tasks: frozenset[str] = frozenset()
+    queues: frozenset[str] = frozenset()
 
 
 def causes(scope: Scope) -> Causes:
@@ -77,7 +80,8 @@ def causes(scope: Scope) -> Causes:
     largest = sorted(alike.values(), key=lambda each: -len(each))
     since = None if is_complete else found[-1].failed_at
     shown = [_cause(each, is_exact=is_complete) for each in largest[:MOST]]
-    return Causes(shown, len(largest) > MOST, since)
+    tasks, queues = frozenset(each.task for each in found), frozenset(each.queue for each in found)
+    return Causes(shown, len(largest) > MOST, since, tasks, queues)
 
 
 def _newest(scope: Scope) -> tuple[list[Failure], bool]:
