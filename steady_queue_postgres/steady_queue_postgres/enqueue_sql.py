@@ -102,8 +102,8 @@ WITH job AS (
 # locked even if no permit is left: a transaction that ends a permit must not look for waiting jobs
 # before this one waits. If the limit has changed while no permit is left, the row does not say how
 # many jobs hold one: the jobs are admitted afterwards. The same goes for a semaphore that a manual
-# edit has deleted while permits are held: it is created again with a value below 0. Permits are
-# counted only if there is none: they may be very many. One that goes at this moment is created again
+# edit has deleted while permits are held: it is created again with a value below 0. Permits, which
+# may be very many, are counted only if there is none; one that goes at this moment is created again
 # with a value below 0, too.
 ENQUEUE_LIMITED = f"""
 WITH given AS MATERIALIZED (
