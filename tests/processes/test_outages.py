@@ -172,7 +172,7 @@ def test_a_connection_that_is_replaced_at_once_is_no_outage(
         wrapper.connection = "a session"
         unavailable = fail(queue_database, OperationalError("lost"))
         assert (unavailable.pause, unavailable.lost) == (0.0, True)
-        assert (wrapper.connect.call_count, queue_database.outages) == (number, number)
+        assert (wrapper.ensure_connection.call_count, queue_database.outages) == (number, number)
         queue_database.run(mock.Mock())
     assert caplog.records == []
 
@@ -182,7 +182,7 @@ def test_an_outage_begins_when_a_lost_connection_is_not_replaced(
 ) -> None:
     wrapper: Any = queue_database.connection
     wrapper.connection = "a session"
-    wrapper.connect.side_effect = OperationalError("refused")
+    wrapper.ensure_connection.side_effect = OperationalError("refused")
     assert fail(queue_database, OperationalError("lost")).pause > 0
     assert [record.message for record in caplog.records] == [
         "Database 'default' is unavailable: lost"

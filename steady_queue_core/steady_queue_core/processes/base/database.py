@@ -151,7 +151,7 @@ class QueueDatabase:
         self._note_idle(dead=True)
         try:
             with self._logging():
-                connection.connect()
+                connection.ensure_connection()
         except Error:
             self._close(connection)
             return False
