@@ -12,6 +12,7 @@ from django.db.models import Model
 from .compat import InvalidTask
 from .dialects import is_storable
 from .project_code import contained
+from .project_code import text_of as said_by
 
 Key = str | Callable[..., object]
 
@@ -39,7 +40,7 @@ def text_of(
             value = contained(key, *args, **kwargs)
         except Exception as error:
             raise InvalidTask(
-                f"{where} could not be computed: {type(error).__name__}: {error}. Its "
+                f"{where} could not be computed: {type(error).__name__}: {said_by(error)}. Its "
                 f"{option}=... is called with the arguments of the task."
             ) from error
     return None if value is None and none else text_of_value(value, where, none)

@@ -36,6 +36,15 @@ def contained(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         raise ProjectCodeError(f"{_place_of(error)} raised {type(error).__name__}") from error
 
 
+def text_of(error: BaseException) -> str:
+    """Return what an exception says, whatever its methods do."""
+    try:
+        # str() may return a subclass of str that overrides any method.
+        return str.__str__(str(error))
+    except BaseException as problem:
+        return f"<str() of the exception failed with {type(problem).__name__}>"
+
+
 def is_meant_for_us(error: BaseException) -> bool:
     """Whether an exception asks the calling thread to end, rather than being a matter of the code
     that raised it."""

@@ -77,6 +77,18 @@ def test_a_key_that_cannot_be_computed_refuses_its_call(kind: type[BaseException
     in_a_thread(compute)
 
 
+class SilentError(Exception):
+    """Has no text, and ends who asks for one."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def test_a_key_whose_error_has_no_text_refuses_its_call_too() -> None:
+    with pytest.raises(InvalidTask, match=r"^The key could not be computed: SilentError: <str"):
+        text_of(raising(SilentError), [], {}, "The key", none="")
+
+
 @pytest.mark.parametrize("kind", ERRORS)
 def test_each_receiver_hears_a_signal_whatever_another_raises(kind: type[BaseException]) -> None:
     heard: list[str] = []

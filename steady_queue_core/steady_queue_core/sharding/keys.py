@@ -7,7 +7,7 @@ from typing import Any
 
 from ..call_keys import text_of_value
 from ..compat import InvalidTask, Task
-from ..project_code import contained
+from ..project_code import contained, text_of
 from ..tasks.shard_calls import OPTION, declared_shard_key, where_of
 from ..tasks.signature import signature_of
 from .options import KeyFunction, ShardingOptions
@@ -47,9 +47,9 @@ class ShardKeys:
                 return contained(self._function, task, list(args), dict(kwargs))
             except Exception as error:
                 raise InvalidTask(
-                    f"{where_of(task)} could not be computed: {type(error).__name__}: {error}. "
-                    f"{self.options.key} is called with the task, the list of its arguments, and "
-                    "the dict of those that have names."
+                    f"{where_of(task)} could not be computed: {type(error).__name__}: "
+                    f"{text_of(error)}. {self.options.key} is called with the task, the list of "
+                    "its arguments, and the dict of those that have names."
                 ) from error
         signature, name = signature_of(task.func, task.takes_context), self.options.key
         if signature is not None and name is not None:

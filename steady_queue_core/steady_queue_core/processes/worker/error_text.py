@@ -7,6 +7,7 @@ from datetime import datetime
 from traceback import format_exception
 from typing import NamedTuple
 
+from ...project_code import text_of
 from ...tasks.stored_errors import StoredError, stored_errors
 
 #: Most characters stored of a traceback, of the traceback of an earlier attempt, and of a message.
@@ -48,7 +49,7 @@ def describe(error: BaseException) -> Failure:
     """Return the class path, message and traceback of ``error``, even if its methods raise."""
     return Failure(
         _storable(_path(error)[:LONGEST_PATH])[:LONGEST_PATH],
-        bounded(_message(error), LONGEST_MESSAGE),
+        bounded(text_of(error), LONGEST_MESSAGE),
         bounded(_traceback(error), LONGEST_TRACEBACK),
     )
 
@@ -81,14 +82,6 @@ def _path(error: BaseException) -> str:
         return f"{kind.__module__}.{kind.__qualname__}"
     except BaseException:  # A metaclass may raise anything.
         return "builtins.BaseException"
-
-
-def _message(error: BaseException) -> str:
-    try:
-        # str() may return a subclass of str that overrides any method.
-        return str.__str__(str(error))
-    except BaseException as problem:
-        return f"<str() of the exception failed with {type(problem).__name__}>"
 
 
 def _traceback(error: BaseException) -> str:
