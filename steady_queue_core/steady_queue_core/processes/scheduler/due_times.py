@@ -29,6 +29,8 @@ logger = get_logger("steady_queue.scheduler")
 JUST_NOW = timedelta(seconds=1)
 #: Pause before a slot is tried again whose task's row is locked.
 BUSY_PAUSE = timedelta(seconds=0.2)
+#: Pause before a slot is tried again that alone seems to have lost the database.
+ALONE_PAUSE = timedelta(seconds=1)
 #: Pause before the question again whether the run has ended that a slot waits for.
 WAITING_PAUSE = timedelta(seconds=1)
 #: How far the database's clock is set back before due times are computed anew. By less, they are
@@ -85,10 +87,24 @@ class DueTimes:
         for key, (_, slot) in list(self._next.items()):
             due = slot and self._failed.due(key, slot)
             if slot is not None and due is not None and due <= present:
-                due = self._enqueue_slot(self.schedule.entries[key], slot, present)
+                due = self._enqueue_apart(self.schedule.entries[key], slot, present)
             if due is not None:
                 nearest.append(due)
         return min(nearest, default=None)
+
+    def _enqueue_apart(self, entry: Entry, due: datetime, present: datetime) -> datetime | None:
+        """Enqueue a slot that is due; return when there is something to do for the task next. What
+        middleware raises, or a lock on rows of one task, may look like an outage: it must not hold
+        up the others."""
+        try:
+            return self._enqueue_slot(entry, due, present)
+        except Unavailable:
+            self._require_database()
+            return present + ALONE_PAUSE
+
+    def _require_database(self) -> None:
+        """Raise ``Unavailable`` if the database does not answer."""
+        self.database.run(lambda connection, dialect: dialect.current_time(connection))
 
     def _heed_clock(self, present: datetime) -> None:
         """Forget all due times if the clock was set back: they would be too far in the future."""
@@ -271,7 +287,7 @@ class DueTimes:
             return definition.call()
         except (DatabaseError, InterfaceError):
             # If the queue's own database is down, this raises Unavailable and the slot is retried.
-            self.database.run(lambda connection, dialect: dialect.current_time(connection))
+            self._require_database()
             raise
         finally:
             if definition.stored_call is not None:
