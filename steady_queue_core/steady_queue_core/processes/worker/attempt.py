@@ -30,6 +30,7 @@ from ...errors import (
 )
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
+from ...project_code import contained
 from ...retries import DEFAULT, delay_of
 from ...tasks.attempt_ending import AttemptEnding
 from ...tasks.definition import SteadyQueueTask
@@ -339,16 +340,19 @@ class Attempt:
             object.__setattr__(self.task_result, "progress", outcome.sequel.progress)
         if outcome.ending is Ending.FINISHED:
             self._end(TaskResultStatus.SUCCESSFUL, ended_at)
-            with suppress(DeserializationError):
-                limits, codec = self.backend.payload_limits, self.backend.payload_codec
-                text = outcome.return_value or ""
-                if codec is not None:
-                    text = codec.open(text, self._result_scope())
-                value = arguments.decode(text, resolve_models=False, limits=limits)
-                object.__setattr__(self.task_result, "_return_value", value)
+            with suppress(Exception):  # The task has finished, even if nobody learns with what.
+                contained(self._show_value, outcome.return_value or "")
         else:
             self._end_unsuccessfully(outcome, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
+
+    def _show_value(self, text: str) -> None:
+        """Let the result show a return value that another process has stored."""
+        limits, codec = self.backend.payload_limits, self.backend.payload_codec
+        if codec is not None:
+            text = codec.open(text, self._result_scope())
+        value = arguments.decode(text, resolve_models=False, limits=limits)
+        object.__setattr__(self.task_result, "_return_value", value)
 
     def raised(self, error: BaseException, now: Callable[[], datetime]) -> RunResult:
         """Return the result of a task that raised ``error``, which may be an ending that it has
