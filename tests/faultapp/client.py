@@ -1,6 +1,7 @@
 """A process of the project that enqueues and writes like a web process, on request.
 
-Reads one JSON array ``[function, keyword arguments]`` a line and answers each with an object that
+Reads one JSON array ``[function, keyword arguments]`` a line, a function of this module or by its
+path, and answers each with an object that
 has a ``value`` or an ``error``.
 """
 
@@ -253,12 +254,14 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     from django.db import close_old_connections
+    from django.utils.module_loading import import_string
 
     for line in sys.stdin:
         name, arguments = json.loads(line)
         close_old_connections()  # As at the beginning of each request.
         try:
-            answer = {"value": functions[name](**arguments)}
+            function = functions[name] if name in functions else import_string(name)
+            answer = {"value": function(**arguments)}
         except BaseException:
             answer = {"error": traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 from ..servers.kinds import KINDS
-from .sweep import DATABASES, EXECUTORS, sweep
+from .sweep import DATABASES, EXECUTORS, sweeps
 
 
 def main() -> int:
@@ -14,16 +15,16 @@ def main() -> int:
     parser.add_argument("--databases", default=",".join(DATABASES), help="a,b: these alone")
     parser.add_argument("--executors", default=",".join(EXECUTORS), help="a,b: these alone")
     options = parser.parse_args()
-    wrong, cells = [], 0
+    wrong, cells, began = [], 0, time.monotonic()
     for database in options.databases.split(","):
         if database in KINDS and KINDS[database].given() is None:
             print(f"{database:9} there is no server")
             continue
         for executor in options.executors.split(","):
-            report = sweep(database, executor)
-            print(report, *report.wrong, sep="\n    ", flush=True)
-            cells, wrong = cells + report.cells, wrong + report.wrong
-    print(f"{cells} cells, {len(wrong)} wrong")
+            for report in sweeps(database, executor):
+                print(report, *report.wrong, sep="\n    ", flush=True)
+                cells, wrong = cells + report.cells, wrong + report.wrong
+    print(f"{cells} cells in {time.monotonic() - began:.0f} s, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 

@@ -2,83 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from ..processes import proc
 from ..processes.harness import Project
 from ..processes.scenarios import stop_all
-from ..processes.waiting import wait_for
-from ..servers.address import Address
+from .fault import Fault
 from .locks import Lock
-from .places import PLACES, Place
+from .places import Place
+from .projects import HEARTBEAT, comes_true
 
-T = TypeVar("T")
-
-EXTRA = """
-INSTALLED_APPS += ["tests.faults.app"]
-TASKS["default"]["OPTIONS"] = {
-    "middleware": ["tests.faults.app.tasks.Surrounding"],
-    "error_reporter": "tests.faults.app.tasks.report",
-}
-# What Django logs of failed tasks is not of interest here.
-for logger in ("django.tasks", "django_tasks"):
-    LOGGING["loggers"][logger] = {"level": "CRITICAL", "propagate": False}
-"""
-HEARTBEAT = 0.5
-WORKER = {"processes": 1, "threads": 3, "polling_interval": 0.02}
-QUEUE = {
-    "dispatchers": [{"polling_interval": 0.05}],
-    "task_modules": ["tests.faultapp.tasks", "tests.faults.app.tasks"],
-    "process_heartbeat_interval": HEARTBEAT,
-}
 #: The others that a job must not harm.
 OTHERS = 3
-#: Seconds that they may take at the most, on a machine with much else to do.
-PATIENCE = 10.0
-
-
-def comes_true(condition: Callable[[], T]) -> T | None:
-    """Return the first true value of a condition; ``None``: there was none."""
-    with suppress(AssertionError):
-        return wait_for(condition, PATIENCE)
-    return None
+#: How many errors of jobs that have ended may be in memory: each thread may remember its last one.
+ERRORS_KEPT = 5
 
 
 class Bench:
     """A supervisor with all that it needs, and what it was at the beginning."""
 
-    def __init__(self, folder: Path, server: Address | None, executor: str) -> None:
-        queue = {**QUEUE, "workers": [{**WORKER, "executor": executor}]}
-        self.project = Project(folder, None, queue, EXTRA, server=server)
-        self._switch, self._met, self._go = (folder / name for name in ("fault", "met", "go"))
-        self._switch.write_text("")
-        if server is None:
-            self.project.migrate()
-        self._storage: Any = self.project.storage
-        self.supervisor = self.project.start()
-        try:
-            self.supervisor.wait_ready()
-            self._work_well()  # All that is made lazily is there then.
-            self.processes = self._processes()
-        except BaseException:
-            self.project.close()
-            raise
+    def __init__(self, project: Project, executor: str, places: Sequence[Place]) -> None:
+        self.project, self.executor = project, executor
+        self.fault, self._go = Fault(project.folder), project.folder / "go"
+        self._storage: Any = project.storage
+        self.supervisor = project.start()
+        self.supervisor.wait_ready()
+        # All that is made lazily is there then.
+        for task in dict.fromkeys(place.task for place in places):
+            self._others([*self._enqueue(task), *self._enqueue_others()])
+        self.processes = self._processes()
 
     def cell(self, place: Place, error: str) -> tuple[list[str], float]:
         """Have one job meet an error at a place; return what is wrong then, and how many seconds
         the others took."""
-        with self._fault(place.name, error):
+        with self.fault.at(place.name, error):
             [faulty] = self._enqueue(place.task)
             others, began = self._enqueue_others(), time.monotonic()
             wrong = self._others(others)
             took = time.monotonic() - began
             end = self._end_of(faulty)
-            if not self._is_met():
+            if not comes_true(self.fault.met):
                 wrong.append("nothing was raised there")
         if end != place.end:
             wrong.append(f"the job has {end or 'not ended'}, not {place.end}")
@@ -112,32 +80,16 @@ class Bench:
             found = proc.threads(pid), len(proc.open_files(pid))
             if found[0] > threads or found[1] > files + 2:
                 wrong.append(f"{pid}: {threads} threads and {files} files were {found}")
+        if self.executor == "threads":
+            [job] = self._enqueue("count_errors")
+            left = self._value_of(job) if self._end_of(job) == "finished" else "unknown"
+            if not isinstance(left, int) or left > ERRORS_KEPT:
+                wrong.append(f"errors of jobs that are still in memory: {left}")
         return wrong
 
     def close(self) -> None:
-        try:
-            stop_all(self.project)
-        finally:
-            self.project.close()
-
-    @contextmanager
-    def _fault(self, place: str, error: str) -> Iterator[None]:
-        self._set(f"{place}\n{error}")
-        try:
-            yield
-        finally:
-            self._set("")
-
-    def _is_met(self) -> bool:
-        """Whether the error was raised; wait for that."""
-        met = comes_true(self._met.exists)
-        self._met.unlink(missing_ok=True)
-        return bool(met)
-
-    def _set(self, text: str) -> None:
-        written = self._switch.with_suffix(".new")
-        written.write_text(text)
-        written.rename(self._switch)
+        """Stop all in good order."""
+        stop_all(self.project)
 
     def _gone(self) -> list[str]:
         """Return which processes have ended since they were looked at last."""
@@ -175,12 +127,10 @@ class Bench:
     def _enqueue_others(self) -> list[int]:
         return self._enqueue("work", times=OTHERS)
 
-    def _work_well(self) -> None:
-        for task in dict.fromkeys(place.task for place in PLACES):
-            self._others([*self._enqueue(task), *self._enqueue_others()])
-
     def _others(self, jobs: list[int]) -> list[str]:
-        ends = [self._end_of(job) for job in jobs]
+        """Return which of the other jobs have not ended as they should."""
+        comes_true(lambda: all(map(self._state, jobs)))
+        ends = [self._state(job) for job in jobs]
         return [f"another job has {end or 'not ended'}" for end in ends if end != "finished"]
 
     def _end_of(self, job: int) -> str:
@@ -197,6 +147,11 @@ class Bench:
             return "been deleted"
         [(finished_at, failed)] = found
         return "failed" if failed else "finished" if finished_at else ""
+
+    def _value_of(self, job: int) -> Any:
+        query = "SELECT return_value FROM steady_queue_jobs WHERE id = ?"
+        [(text,)] = self.project.query(query, job)
+        return json.loads(text.rpartition(":")[2])
 
     def _processes(self) -> dict[int, tuple[int, int]]:
         return {

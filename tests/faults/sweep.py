@@ -2,76 +2,66 @@
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 
 from ..servers.kinds import KINDS
+from . import enqueues, schedules, starts
 from .app.switch import ERRORS
 from .bench import Bench
 from .locks import LOCKS, Lock
 from .places import PLACES, Place
+from .projects import project
+from .report import Report
 
 DATABASES = ("sqlite", *KINDS)
 EXECUTORS = ("threads", "processes")
 
-
-@dataclass
-class Report:
-    """What came of the cells of one database."""
-
-    database: str
-    executor: str
-    cells: int = 0
-    seconds: float = 0.0
-    #: The longest time that other jobs took beside a faulty one.
-    longest: float = 0.0
-    wrong: list[str] = field(default_factory=list)
-
-    def add(self, wrong: list[str], took: float) -> None:
-        """Add a cell."""
-        self.wrong += wrong
-        self.longest = max(self.longest, took)
-        self.cells += 1
-
-    def __str__(self) -> str:
-        return (
-            f"{self.database:9} {self.executor:9} {self.cells:5} cells in {self.seconds:5.1f} s, "
-            f"others within {self.longest:.2f} s, {len(self.wrong)} wrong"
-        )
+Cells = Sequence[tuple[Place, str]]
 
 
-@contextmanager
-def bench(database: str, executor: str) -> Iterator[Bench]:
-    """Set up a project on a database; ``"sqlite"``, or the alias of a server that is named by the
-    environment."""
-    server = None if database == "sqlite" else KINDS[database].given()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        closing(Bench(Path(folder), server, executor)) as made,
-    ):
-        yield made
+def cells(executor: str, errors: Iterable[str] = tuple(ERRORS)) -> Cells:
+    """Return each place with each of these errors."""
+    there = [place for place in PLACES if place.executor in ("", executor)]
+    return [(place, error) for place in there for error in errors]
+
+
+def some(executor: str, errors: Sequence[str], each: int) -> Cells:
+    """Return each place with some of these errors, the same ones each time."""
+    chosen = {place: random.Random(f"{place} {executor}").sample(errors, each) for place in PLACES}
+    return [(place, error) for place, error in cells(executor, errors) if error in chosen[place]]
 
 
 def sweep(
     database: str,
     executor: str,
-    places: Sequence[Place] = PLACES,
-    errors: Sequence[str] = tuple(ERRORS),
+    chosen: Cells | None = None,
     locks: Sequence[Lock] = LOCKS,
+    *,
+    mutant: str = "",
 ) -> Report:
     """Run these cells, and look for traces at the end."""
-    report, began = Report(database, executor), time.monotonic()
-    with bench(database, executor) as made:
-        for place in places:
-            for error in errors:
-                report.add(*made.cell(place, error))
+    chosen = cells(executor) if chosen is None else chosen
+    places = [place for place, _ in chosen] or PLACES
+    with (
+        Report.of(database, executor) as report,
+        project(database, executor, mutant=mutant) as made,
+        closing(Bench(made, executor, places)) as bench,
+    ):
+        for place, error in chosen:
+            report.add(*bench.cell(place, error))
         # SQLite has one lock, of the whole file.
         for lock in locks if database in KINDS else ():
-            report.add(*made.locked_cell(lock))
-        report.wrong += made.traces()
-    report.seconds = time.monotonic() - began
+            report.add(*bench.locked_cell(lock))
+        report.wrong += bench.traces()
     return report
+
+
+def sweeps(database: str, executor: str) -> Iterable[Report]:
+    """Run all there is for one executor, and with the last one what does not depend on it."""
+    yield sweep(database, executor)
+    if executor == EXECUTORS[-1]:
+        yield starts.sweep(database)
+        yield enqueues.sweep(database)
+        yield schedules.sweep(database)

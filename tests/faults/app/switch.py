@@ -1,10 +1,11 @@
-"""Raises what a test asks for: the file ``fault`` names a place in the code, and an error. The file
-``met`` tells that it was raised."""
+"""Raises what a test asks for: the file ``fault`` has a pattern of the names of places in the code,
+and an error. In the folder ``met`` is a file for each place where it was raised."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 from django.conf import settings
 from django.db import DataError, InterfaceError
@@ -42,8 +43,9 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
 
 def trip(place: str) -> None:
     """Raise the error that is asked for at this place, if there is one."""
-    asked = (settings.BASE_DIR / "fault").read_text()
-    wanted, _, error = asked.partition("\n")
-    if wanted == place:
-        (settings.BASE_DIR / "met").touch()
-        raise ERRORS[error]()
+    wanted, _, error = (settings.BASE_DIR / "fault").read_text().partition("\n")
+    if fnmatchcase(place, wanted):
+        (settings.BASE_DIR / "met" / place).touch()
+        raised = ERRORS[error]()
+        raised.__dict__["was_on_purpose"] = True
+        raise raised

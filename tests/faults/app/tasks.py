@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 
 from steady_queue_core import Batch, Unique, limits_concurrency, limits_rate, task
 from steady_queue_core.middleware import Middleware
@@ -28,6 +30,23 @@ class Surrounding(Middleware):
             trip("middleware of coroutines")
         return await proceed()
 
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        for call in calls:
+            if call.recurring is not None and call.args:
+                trip(f"schedule: middleware, {call.args[0]}")
+        is_faulty = any(call.task.queue_name == "faulty" for call in calls)
+        if is_faulty:
+            trip("middleware before an enqueue")
+            calls = [call.carrying({"from": "afar"}) for call in calls]
+        results = proceed(calls)
+        if is_faulty:
+            trip("middleware after an enqueue")
+        return results
+
+    def inherited(self, headers: Any) -> Any:
+        trip("headers of a callback")
+        return {}
+
 
 def report(error: BaseException, task_result: Any) -> None:
     """Be told of failed jobs."""
@@ -40,6 +59,14 @@ class UntoldError(Exception):
     def __str__(self) -> str:
         trip("text of an error")
         return "on purpose"
+
+
+@task
+def count_errors() -> int:
+    """Return how many of the errors that were raised on purpose are still in memory."""
+    gc.collect()
+    found = [each for each in gc.get_objects() if isinstance(each, BaseException)]
+    return sum("was_on_purpose" in each.__dict__ for each in found)
 
 
 @task(queue_name="faulty")
@@ -82,6 +109,10 @@ def unique_key_of_call(*args: Any) -> str:
     return "key"
 
 
+def hopeless_key(*args: Any) -> str:
+    raise ValueError("on purpose")
+
+
 @limits_concurrency(key=key_of_call)
 @task
 def limited(result_id: str) -> None:
@@ -98,6 +129,17 @@ def with_limited_callback() -> None:
     pass
 
 
+@limits_concurrency(key=hopeless_key)
+@task
+def hopeless(result_id: str) -> None:
+    pass
+
+
+@task(queue_name="faulty", on_success=hopeless)
+def with_hopeless_callback() -> None:
+    pass
+
+
 @task(queue_name="faulty", on_success=unique)
 def with_unique_callback() -> None:
     pass
@@ -109,7 +151,10 @@ def one_key(*args: Any) -> str:
 
 @task(takes_context=True)
 def work(context: Any, waits: bool = False) -> None:
-    """Leave a line in the effect log; wait until the file ``go`` tells to go on."""
+    """Ask the database, and leave lines in the effect log; wait between them, until the file ``go``
+    tells to go on."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
     record("start", context)
     deadline = time.monotonic() + 20
     while waits and time.monotonic() < deadline and not (settings.BASE_DIR / "go").exists():
