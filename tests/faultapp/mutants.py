@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from ..faults.app import mutants as of_faults
+
 
 def install() -> None:
     """Remove the guards that the environment names, if any."""
@@ -264,4 +266,5 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no end to time-outs": _no_end_to_time_outs,
     "hasty sweep": _hasty_sweep,
     "careless sweep": _careless_sweep,
+    **of_faults.MUTANTS,
 }
