@@ -27,12 +27,9 @@ class Schedules:
 
     def __init__(self, project: Project) -> None:
         self.project, self.fault = project, Fault(project.folder)
-        project.client.call(f"{APP}.store")
+        self.keys: set[str] = set(project.client.call(f"{APP}.store"))
         self.supervisor = project.start()
         self.supervisor.wait_ready()
-        self.keys = {
-            key for (key,) in project.query("SELECT key FROM steady_queue_recurring_tasks")
-        }
 
     def cells(self, error: str) -> list[str]:
         """Have an error raised at all places, each in the runs of tasks of its own; return what is

@@ -67,11 +67,13 @@ for _place, _task in TASKS.items():
 recurring(schedule=SECOND, key="healthy")(healthy)
 
 
-def store() -> None:
-    """Add those that are no code."""
+def store() -> list[str]:
+    """Add those that are no code; return the keys of all."""
     from .models import Instance
 
     for place, each in TASKS.items():
         schedule_recurring_task(f"{place}, {STORED}", each, schedule=SECOND, args=[STORED])
     instance = Instance.objects.create()
     schedule_recurring_task("instance", fetching, schedule=SECOND, args=[instance])
+    places = [f"{place}, {where}" for place in TASKS for where in (IN_CODE, STORED)]
+    return [*places, "healthy", "instance"]
