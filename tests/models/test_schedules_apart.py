@@ -61,13 +61,26 @@ def test_others_are_enqueued_and_the_run_is_tried_again(rude: Rude, kind: Any) -
 def test_without_a_database_nothing_else_is_tried(
     rude: Rude, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = begun()
-    rude.error = InterfaceError("connection already closed")
+    plan, tried = begun(), []
 
-    def is_away(*args: Any) -> Any:
+    def is_away(operation: Any) -> Any:
+        tried.append(operation)
         raise Unavailable(1.0, lost=True)
 
-    monkeypatch.setattr(plan.due_times, "_require_database", is_away)
+    monkeypatch.setattr(plan.due_times.database, "run", is_away)
     with pytest.raises(Unavailable):
         plan.pass_by(SECOND)
-    assert plan.slots("b") == []
+    assert len(tried) == 2  # The first run, and the question whether there is a database.
+
+
+def test_a_database_that_refuses_all_of_them_is_out(
+    rude: Rude, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = begun()
+
+    def is_read_only(operation: Any) -> Any:
+        raise Unavailable(1.0, lost=True, refused=True)
+
+    monkeypatch.setattr(plan.due_times.database, "run", is_read_only)
+    with pytest.raises(Unavailable):
+        plan.pass_by(SECOND)

@@ -83,24 +83,23 @@ class DueTimes:
         Raises ``Unavailable``.
         """
         self._heed_clock(present)
-        nearest = []
+        nearest, refusal, is_taken = [], None, False
         for key, (_, slot) in list(self._next.items()):
             due = slot and self._failed.due(key, slot)
             if slot is not None and due is not None and due <= present:
-                due = self._enqueue_apart(self.schedule.entries[key], slot, present)
+                try:
+                    due = self._enqueue_slot(self.schedule.entries[key], slot, present)
+                    is_taken = True
+                except Unavailable as unavailable:
+                    # What middleware raises may look like it: that must not hold up the others.
+                    if not unavailable.refused:
+                        self._require_database()
+                    due, refusal = present + ALONE_PAUSE, unavailable
             if due is not None:
                 nearest.append(due)
+        if refusal is not None and not is_taken:
+            raise refusal
         return min(nearest, default=None)
-
-    def _enqueue_apart(self, entry: Entry, due: datetime, present: datetime) -> datetime | None:
-        """Enqueue a slot that is due; return when there is something to do for the task next. What
-        middleware raises, or a lock on rows of one task, may look like an outage: it must not hold
-        up the others."""
-        try:
-            return self._enqueue_slot(entry, due, present)
-        except Unavailable:
-            self._require_database()
-            return present + ALONE_PAUSE
 
     def _require_database(self) -> None:
         """Raise ``Unavailable`` if the database does not answer."""
