@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.command_line import parsers, registry
+from steady_queue_core.command_line import parsers, registry, take_over
 
 from .. import documents
 from ..models.everywhere import Jobs
@@ -48,6 +48,7 @@ def normal(text: str) -> str:
 @pytest.mark.django_db(transaction=True)
 def test_the_examples_print_what_is_shown(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.TIME_ZONE = "UTC"
+    monkeypatch.setattr(take_over, "connections", ["default"])  # Those of the tests are many.
     Shop(monkeypatch).open()
     for command, shown in examples():
         command, _, status = command.partition("  # exit status ")
