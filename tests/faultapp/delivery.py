@@ -18,6 +18,7 @@ def write_a_row(context: Any, seconds: float = 0.0) -> int:
     """Write a row, and stay in the transaction for so many seconds."""
     record("start", context)
     Note.objects.create(text=context.task_result.id)
+    record("written", context)
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, 0.01))

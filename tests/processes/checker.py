@@ -72,7 +72,7 @@ def read_effects(text: str) -> list[Attempt]:
             if key in attempts:
                 twice.append(attempts[key])
             attempts[key] = Attempt(job_id, token, pid, instant)
-        else:
+        elif event == "end":
             attempts[key] = attempts[key]._replace(ended_at=instant)
     return sorted([*attempts.values(), *twice], key=lambda attempt: attempt.started_at)
 

@@ -180,6 +180,8 @@ def resume_a_worker_whose_task_runs_elsewhere(project: Project) -> int:
     supervisor.wait_ready(2)
     [job] = project.enqueue("delivery:insert", [1.2])
     stopped = project.wait_started(job).pid
+    # Its session is ended while it is stopped: then it could not write the row.
+    wait_for(lambda: "written" in project.effect_log.read_text(), 20, "the row")
     supervisor.send(signal.SIGSTOP, stopped)
     wait_pruned(project, stopped)
     second = project.wait_started(job, times=2)
