@@ -1,7 +1,8 @@
 """The effect log: a record of the tasks' work in a file outside of the queue and its database.
 
 One line for each event, appended in one write: ``start job_id token pid monotonic_ns``, then
-``end`` with the same fields; a task may note other events between them. ``STEADY_QUEUE_EFFECT_LOG`` names the file.
+``end`` with the same fields; a task may note other events between them. The file is named by
+``STEADY_QUEUE_EFFECT_LOG``.
 """
 
 from __future__ import annotations
