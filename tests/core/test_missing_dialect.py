@@ -47,7 +47,7 @@ def migrate(*app_labels: str, backwards: bool = False, using: str = "default") -
     emit_pre_migrate_signal(0, False, using, stdout=StringIO(), apps=apps, plan=plan)
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(databases="__all__")
 def test_other_commands_go_on_with_a_warning() -> None:
     for command in (["check"], ["check", "--tag", "steady_queue"], ["sqlflush"]):
         warned = told(*command)
@@ -55,7 +55,7 @@ def test_other_commands_go_on_with_a_warning() -> None:
         assert "E001" not in warned
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(databases="__all__")
 def test_other_apps_are_migrated() -> None:
     assert f"(steady_queue.W023) {MESSAGE}" in told("migrate", "auth", verbosity=0)
     migrate("auth", "admin")
