@@ -105,13 +105,18 @@ class Worker:
     def turn(self, limit: int = 100) -> list[ClaimedJob]:
         """Claim jobs, settle those that do not start, and return the others."""
         claims = self.driver.claim(limit=limit)
-        not_yet = self.starts.not_yet(claims, self.database)
+        not_yet = self.starts.not_yet(claims, len(claims), self.database)
         for outcome in not_yet.values():
             self.driver.settle(RunResult(outcome))
         # A slow machine is not to let the moment pass.
         for key, given in self.starts._given.items():
             self.starts._given[key] = given._replace(until=given.until + 600)
         return [claim for claim in claims if claim.job_id not in not_yet]
+
+    def ask(self, claims: Sequence[ClaimedJob], room: int) -> list[tuple[int, Ending]]:
+        """Return which of these jobs do not start, and what becomes of them."""
+        not_yet = self.starts.not_yet(claims, room, self.database)
+        return [(job_id, outcome.ending) for job_id, outcome in not_yet.items()]
 
     def let_pass(self, claim: ClaimedJob) -> None:
         """Let the moment pass in which a job may start."""
@@ -475,7 +480,7 @@ def test_a_permission_costs_three_statements_and_others_nothing(using: str) -> N
     plain.enqueue()
     claims = worker.driver.claim()
     with CaptureQueriesContext(connections[using]) as queries:
-        assert worker.starts.not_yet(claims, worker.database) == {}
+        assert worker.starts.not_yet(claims, len(claims), worker.database) == {}
     assert len(queries) == 0
 
 
@@ -683,6 +688,21 @@ def test_a_forged_slot_lets_no_more_start_and_keeps_nobody_away(
 
 
 @on_every_database
+def test_no_more_starts_are_permitted_than_there_is_room_for(using: str) -> None:
+    worker = Worker(using)
+    for number in range(3):  # Two of them may start.
+        work.enqueue(number)
+    plain.enqueue()
+    claims = worker.driver.claim(limit=10)
+    ids = [claim.job_id for claim in claims]
+    others = [(each, Ending.RELEASED) for each in ids[1:3]]
+    assert worker.ask(claims, room=1) == others
+    assert worker.ask(claims[1:3], room=2) == [(ids[2], Ending.RETRIED)]
+    # Those before it in the queue take its room.
+    assert worker.ask([claims[3], claims[2]], room=1) == [(ids[2], Ending.RELEASED)]
+
+
+@on_every_database
 def test_a_database_that_cannot_answer_lets_nobody_start(
     using: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -696,11 +716,11 @@ def test_a_database_that_cannot_answer_lets_nobody_start(
         work.enqueue(1)
         claims = worker.driver.claim()
 
-        def fail(self: Gate, asks: Any, raised: Exception = error) -> Any:
+        def fail(self: Gate, *args: Any, raised: Exception = error) -> Any:
             raise raised
 
         monkeypatch.setattr(Gate, "ask", fail)
-        not_yet = worker.starts.not_yet(claims, worker.database)
+        not_yet = worker.starts.not_yet(claims, len(claims), worker.database)
         monkeypatch.undo()
         [outcome] = not_yet.values()
         assert (outcome.ending, outcome.delay) == (ending, delay)

@@ -182,3 +182,25 @@ def test_jobs_do_not_wait_for_those_that_were_cancelled(
     order = [each.job_id for each in sorted(project.attempts(), key=lambda each: each.started_at)]
     assert [job_id for job_id in order if job_id >= ids[15]] == [*ids[-2:], second]
     assert fullest(starts_of(project), 2 * PER) == 1
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_job_behind_many_that_may_not_start_is_claimed_in_few_turns(
+    make_project: MakeProject, where: dict[str, str]
+) -> None:
+    worker = queue(processes=1, threads=1, task_modules=MODULE)
+    worker["workers"][0] |= {"prefetch": 0, "coroutines": 1}
+    project = make_project(worker, **where)
+    project.enqueue("rates:work_slowly", *[[0.0]] * 1500)
+    [plain] = project.enqueue("work", [0.0])
+    began = time.monotonic()
+    project.start().wait_ready(1)
+    wait_for(lambda: project.state_of(plain) == "finished", 60, "the end of the plain job")
+    print(f"\n{time.monotonic() - began:.1f} s")
+    stop_all(project)
+    # What is stored in one turn has the same time.
+    [(jobs, turns)] = project.query(
+        "SELECT count(*), count(DISTINCT created_at) FROM steady_queue_scheduled_executions"
+    )
+    assert jobs == 1499
+    assert turns < 100

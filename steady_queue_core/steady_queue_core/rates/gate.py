@@ -51,6 +51,10 @@ class Answer:
     slot: int = 0
 
 
+#: The answer to a job for which there is no room: nothing has changed for it.
+UNASKED = Answer(None)
+
+
 class Gate:
     """Decides which jobs start now, in one short transaction of its own. ``clock`` tells seconds,
     also while this process is suspended.
@@ -63,14 +67,16 @@ class Gate:
     ) -> None:
         self.connection, self.dialect, self.clock = connection, dialect, clock
 
-    def ask(self, asks: Sequence[Ask]) -> dict[int, Answer]:
-        """Return the answers to jobs by their ids; none to those that have to ask again."""
+    def ask(self, asks: Sequence[Ask], room: int | None = None) -> dict[int, Answer]:
+        """Return the answers to jobs by their ids; none to those that have to ask again. Once
+        ``room`` jobs may start, those that are left are ``UNASKED``; ``None``: there is room for
+        all."""
         keys = sorted({each.rate.key for each in asks})
         for _ in range(TRIES):
             with self.dialect.transaction(self.connection):
                 rows = self._lock(keys)
                 if len(rows) == len(keys):
-                    return self._answer(rows, asks)
+                    return self._answer(rows, asks, len(asks) if room is None else room)
             self._insert(key for key in keys if key not in rows)
         return {}
 
@@ -98,7 +104,7 @@ class Gate:
             row = Rate(key=key, gate=present, line=0, shift=0, limit=0, period=0, burst=0)
             self.dialect.insert_if_absent(self.connection, row, ["key"])
 
-    def _answer(self, rows: Mapping[str, Any], asks: Sequence[Ask]) -> dict[int, Answer]:
+    def _answer(self, rows: Mapping[str, Any], asks: Sequence[Ask], room: int) -> dict[int, Answer]:
         # Both clocks are read once the keys are locked, in this order: starts are permitted in the
         # order of their times, and begin no later after them than this process thinks.
         asked_at, present = self.clock(), self._present()
@@ -106,14 +112,18 @@ class Gate:
             key: Turnstile(present, *map(number, (row.gate, row.line, row.shift)))
             for key, row in rows.items()
         }
-        answers = {}
+        answers: dict[int, Answer] = {}
         slots = {each.job_id: _slot_of(each, turnstiles[each.rate.key]) for each in asks}
         # Those with a slot come first, in the order of their slots; then the others, as claimed.
         for each in sorted(asks, key=lambda ask: _order_of(slots[ask.job_id])):
+            if not room:
+                answers[each.job_id] = UNASKED
+                continue
             pace = Pace.of(each.rate)
             turn = turnstiles[each.rate.key].take_turn(pace, slots[each.job_id])
             permission = Permission(each.rate, asked_at, asked_at + pace.patience / 1e6)
             answers[each.job_id] = _answer_of(turn, present, permission)
+            room -= turn.starts
         self._store(turnstiles, {each.rate.key: each.rate for each in asks})
         return answers
 

@@ -14,7 +14,7 @@ from ...dialects.apart import RESPITE
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...payloads.backends import limits_of
-from ...rates.gate import Answer, Ask, Gate, Permission
+from ...rates.gate import UNASKED, Answer, Ask, Gate, Permission
 from ...tasks.metadata import JobMetadata
 from ..base.database import QueueDatabase, Unavailable
 from ..base.system import lease_clock
@@ -39,15 +39,18 @@ class RatedStarts:
         #: Keys that were waited for in vain, and until when nobody waits for them again.
         self._held_up: dict[str, float] = {}
 
-    def not_yet(self, claims: Sequence[ClaimedJob], database: QueueDatabase) -> dict[int, Outcome]:
-        """Ask for the starts of those of ``claims`` that have a rate limit. Return the outcomes of
-        those that must not start, by their ids. Main thread only."""
-        # Most jobs have no metadata.
-        rated = [claim for claim in claims if claim.metadata is not None and claim.has_rate]
+    def not_yet(
+        self, claims: Sequence[ClaimedJob], room: int, database: QueueDatabase
+    ) -> dict[int, Outcome]:
+        """Ask for the starts of those of ``claims`` that have a rate limit, as far as there is
+        ``room`` for them among the others. Return the outcomes of those that must not start, by
+        their ids. Main thread only."""
+        rated = [claim for claim in claims if is_rated(claim)]
         if not rated:
             return {}
+        room = sum(map(is_rated, claims[:room]))
         try:
-            answers = self._ask([_ask_of(claim) for claim in rated], database)
+            answers = self._ask([_ask_of(claim) for claim in rated], room, database)
         except Unavailable:
             return {claim.job_id: outcomes.released(claim) for claim in rated}
         except Exception:
@@ -62,13 +65,15 @@ class RatedStarts:
             answer = answers.get(claim.job_id)
             if answer is None:
                 found[claim.job_id] = outcomes.postponed(claim, claim.errors, REFUSAL_PAUSE)
+            elif answer is UNASKED:
+                found[claim.job_id] = outcomes.released(claim)
             elif answer.permission is None:
                 found[claim.job_id] = _sent_away(claim, answer)
             else:
                 self._given[claim.job_id, claim.token] = answer.permission
         return found
 
-    def _ask(self, asks: Sequence[Ask], database: QueueDatabase) -> dict[int, Answer]:
+    def _ask(self, asks: Sequence[Ask], room: int, database: QueueDatabase) -> dict[int, Answer]:
         """Return the answers to jobs by their ids; none to those whose key somebody else keeps
         locked: that holds up no job with another key, and is waited for but once in a while."""
         began = time.monotonic()
@@ -77,7 +82,7 @@ class RatedStarts:
             return {}
         try:
             return database.run(
-                lambda connection, dialect: Gate(connection, dialect, lease_clock).ask(free)
+                lambda connection, dialect: Gate(connection, dialect, lease_clock).ask(free, room)
             )
         except Unavailable as unavailable:
             if unavailable.lost:
@@ -88,7 +93,7 @@ class RatedStarts:
         until = present + RESPITE * (present - began)
         self._held_up = {key: end for key, end in self._held_up.items() if end > present}
         self._held_up |= {str(row.key): until for row in locked}
-        return self._ask(free, database) if locked else {}
+        return self._ask(free, room, database) if locked else {}
 
     def _is_held_up(self, key: str) -> bool:
         return self._held_up.get(key, 0.0) > time.monotonic()
@@ -134,6 +139,12 @@ class RatedStarts:
         given = self._given.pop(key, None)
         if given is not None:
             self._unused.append(given)
+
+
+def is_rated(claim: ClaimedJob) -> bool:
+    """Whether a job has a rate limit."""
+    # Most jobs have no metadata.
+    return claim.metadata is not None and claim.has_rate
 
 
 def _ask_of(claim: ClaimedJob) -> Ask:

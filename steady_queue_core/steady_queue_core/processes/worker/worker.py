@@ -21,13 +21,14 @@ from ..base.system import lease_clock, use_processors
 from . import outcomes
 from .attempt import RunResult
 from .cancellation_watch import CancellationWatch
+from .excess import Excess
 from .executor import Executor
 from .expiry import had_expired
 from .lane import Lanes, follows_in_chain
 from .nursery import Nursery
 from .poll_timer import PollTimer
 from .process_executor import ProcessExecutor
-from .rated_starts import RatedStarts
+from .rated_starts import RatedStarts, is_rated
 from .recycling import Recycling
 from .settlement import Refused, Settlement
 from .task_server import serve_tasks
@@ -74,7 +75,7 @@ class Worker:
             using=context.using,
         )
         self.processes = ProcessExecutor(self.executor, self.nursery) if self.nursery else None
-        self.rated_starts = RatedStarts()
+        self.rated_starts, self.excess = RatedStarts(), Excess()
         self.lanes = Lanes(context, settings, self.executor, self.processes, self.rated_starts)
         selector = QueueSelector.of(settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
@@ -275,35 +276,46 @@ class Worker:
             return 0
         if self.settlement.signal_sender.behind:
             return 0
-        return min(capacity(self.settings) - len(self.settlement.held), self.lanes.limit)
+        held = len(self.settlement.held)
+        if self.settlement.waiting:
+            held -= self.excess.sent_away  # They take no room.
+        return min(capacity(self.settings) - held, self.lanes.limit)
 
     def _settle_and_claim(self, limit: int) -> None:
         began, asked_at = time.monotonic(), lease_clock()
+        asked_for = limit + self.excess.number if limit > 0 else limit
         try:
-            claimed = self.settlement.settle_and_claim(limit)
+            claimed = self.settlement.settle_and_claim(asked_for)
         except Refused:
             self.poll_timer.postpone(REFUSAL_PAUSE)
             return
         answered = time.monotonic()
-        self._start(claimed, limit - len(claimed), asked_at)
+        self._start(claimed, limit, asked_at)
         if limit > 0:
-            self.context.events.polled(len(claimed), limit, answered - began)
+            self.context.events.polled(len(claimed), asked_for, answered - began)
             self.context.events.claimed(claimed, answered - began)
         is_listening = self.context.waiter.is_listening
-        self.poll_timer.note_look(len(claimed), limit, is_listening=is_listening)
+        self.poll_timer.note_look(len(claimed), asked_for, is_listening=is_listening)
         if self.context.database.outages > self._outages_at_listen:
             self._listen()  # The old listener may have lost its connection without noticing.
 
-    def _start(self, claimed: list[ClaimedJob], left: int, asked_at: float) -> None:
-        """Look up the tasks of claimed jobs and run them, and with what is ``left`` of the limit
-        those that follow them. ``asked_at``: when they were asked for, by the lease clock."""
+    def _start(self, claimed: list[ClaimedJob], limit: int, asked_at: float) -> None:
+        """Look up the tasks of claimed jobs and run them, at most ``limit``, and with what is left
+        of it those that follow them. ``asked_at``: when they were asked for, by the lease clock."""
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
         self.executor.expiry_clock.note_claim(claimed[0].claimed_at, asked_at)
         self.executor.audience.look_again()
-        if work := self._without_keys(self._permitted(self._in_time(self._work_of(claimed)))):
-            self._follow(work, left)
+        work = self._work_of(claimed)
+        # Of more than there is room for, those that are late are known once most were sent away.
+        is_excessive = len(claimed) > limit
+        work = work if is_excessive else self._in_time(work)
+        permitted = self._permitted(work, limit)
+        if is_excessive:
+            permitted = self._in_time(self._within(permitted, limit))
+        if work := self._without_keys(permitted):
+            self._follow(work, max(0, limit - len(claimed)))
             self.lanes.submit(work)
 
     def _work_of(self, claimed: list[ClaimedJob]) -> list[Work]:
@@ -332,11 +344,22 @@ class Worker:
         self._release(late)
         return [each for each in work if each[0] not in late]
 
-    def _permitted(self, work: list[Work]) -> list[Work]:
-        """Ask for the starts of jobs with rate limits; return the work that may start."""
+    def _permitted(self, work: list[Work], limit: int) -> list[Work]:
+        """Ask for the starts of jobs with rate limits, of ``limit`` in all at the most; return the
+        work that may start."""
         claims = [claim for claim, _ in work]
-        not_yet = self.rated_starts.not_yet(claims, self.context.database)
-        return self._without(not_yet, work)
+        not_yet = self.rated_starts.not_yet(claims, limit, self.context.database)
+        permitted = self._without(not_yet, work)
+        delays = [outcome.delay for outcome in not_yet.values()]
+        self.excess.note(len(claims), delays, is_full=len(permitted) >= limit)
+        return permitted
+
+    def _within(self, work: list[Work], limit: int) -> list[Work]:
+        """Give back what there is no room for; return the rest. Jobs that were permitted to start
+        come first: others would start in vain for them."""
+        work = sorted(work, key=lambda each: not is_rated(each[0]))
+        self._release([claim for claim, _ in work[limit:]])
+        return work[:limit]
 
     def _without_keys(self, work: list[Work]) -> list[Work]:
         """Free the unique keys that end with the start of a job; return the work that may start."""
