@@ -98,10 +98,10 @@ else:
 @pytest.fixture(
     params=[
         # The pairs of Python and Django have different drivers of MySQL, and share the others.
-        pytest.param("default", id="sqlite"),
+        pytest.param("default", id="sqlite", marks=pytest.mark.thorough),
         pytest.param("postgres", marks=[pytest.mark.server("postgres")]),
         pytest.param("mysql", marks=pytest.mark.server("mysql")),
-        pytest.param("mariadb", marks=pytest.mark.server("mariadb")),
+        pytest.param("mariadb", marks=[pytest.mark.server("mariadb"), pytest.mark.thorough]),
     ]
 )
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StockProject]:

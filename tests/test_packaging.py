@@ -55,6 +55,7 @@ def test_core_and_sqlite_in_an_empty_environment_are_a_working_queue(
     """) == ["SUCCESSFUL 5", "SUCCESSFUL 50"]
 
 
+@pytest.mark.thorough
 def test_the_admin_has_its_pages_at_once(tmp_path: Path, complete: Environment) -> None:
     project = NewProject(tmp_path / "project", complete)
     project.start()
@@ -102,12 +103,14 @@ def test_core_without_a_dialect_does_not_start_and_names_the_package_to_install(
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.thorough
 def test_the_console_script_is_installed(complete: Environment) -> None:
     script = complete.folder / "bin" / "steady-queue"
 
     assert "demo" in run(str(script), "--help", cwd=complete.folder).stdout
 
 
+@pytest.mark.thorough
 def test_the_demo_serves_its_dashboard_with_all_files(
     tmp_path: Path, complete: Environment
 ) -> None:

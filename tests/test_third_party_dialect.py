@@ -47,6 +47,7 @@ def project(
     return project
 
 
+@pytest.mark.thorough
 def test_a_job_runs_through_it_and_a_second_dialect_is_a_conflict(
     project: NewProject, workspace: Path
 ) -> None:

@@ -17,6 +17,8 @@ TITLES = {
     "overview", "failed jobs", "error groups", "change failed", "discarding a job", "queues",
     "moving a job", "change workflow", "change queue", "processes", "add share", "change schedule",
 }  # fmt: skip
+#: Those of a merge.
+FEW = {"overview", "failed jobs", "change failed", "moving a job"}
 #: What can be reached, in its order.
 TARGETS = """window.targets = [...document.querySelectorAll(
         "#content :is(a[href], button, input:not([type=hidden]), select, summary, [tabindex='0'])")]
@@ -54,7 +56,10 @@ def situation(site: Site) -> Situation:
 
 
 @pytest.mark.parametrize("width", [WIDE, pytest.param(NARROW, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("place", [each for each in PLACES if each.title in TITLES], ids=str)
+@pytest.mark.parametrize("place", [
+    pytest.param(each, marks=() if each.title in FEW else pytest.mark.thorough)
+    for each in PLACES if each.title in TITLES
+], ids=str)  # fmt: skip
 def test_all_is_reached_by_tab(place: Place, width: int, situation: Situation, tab: Tab) -> None:
     tab.resize(width)
     place.visit(tab, situation)

@@ -48,8 +48,14 @@ def situation(site: Site, visitor: Visitor) -> Situation:
 @on_every_page
 def test_a_page_is_well(place: Place, situation: Situation, tab: Tab) -> None:
     found = _walk(tab, place, situation)
-    tab.resize(WIDE)
-    found += audit(tab)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.thorough
+@on_every_page
+def test_a_page_is_accessible(place: Place, situation: Situation, tab: Tab) -> None:
+    place.visit(tab, situation)
+    found = audit(tab)
     assert not found, "\n".join(found)
 
 

@@ -11,8 +11,8 @@ SOON = 1.0
 
 
 class Excess:
-    """Jobs with rate limits that are sent away for long take no room: they are claimed by the dozen,
-    so that those behind them need not wait for many turns. Main thread only."""
+    """Jobs with rate limits that are sent away for long take no room: they are claimed by the
+    dozen, so that those behind them need not wait for many turns. Main thread only."""
 
     def __init__(self) -> None:
         #: How many jobs are claimed beyond those that there is room for.
