@@ -22,7 +22,8 @@ BIN := $(VENV)/bin
 # What is imported is compiled then.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 PIP_INSTALL := $(PIP) -c "$(CONSTRAINTS)"
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+# Whatever makes its processes crash is not to do so for ever.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --max-worker-restart 8
 # Without bytecode each run would compile all tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_queue_sqlite tests \
