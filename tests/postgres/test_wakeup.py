@@ -126,7 +126,7 @@ class TestNotifying(PostgresTestCase):
         assert len(logs.records) == 1
 
     def test_an_enqueue_after_a_pause_brings_its_notification_along(self) -> None:
-        with self.statements() as sent:
+        with mock.patch.object(wakeup, "INTERVAL", 60.0), self.statements() as sent:
             self.task_backend_enqueue()
         [statement] = sent
         assert "pg_notify" in statement
