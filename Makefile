@@ -55,7 +55,7 @@ test-whole: $(VENV)/.installed ## run all tests, each on every database that it 
 	$(PYTEST) $(PYTEST_ARGS)
 
 quick: lint contracts ## run what a change touches, in a minute: style, imports, the nearest tests
-	$(PYTEST) -q --touched 40 $(PYTEST_ARGS)
+	$(PYTEST) -q --thin --touched 40 $(PYTEST_ARGS)
 
 clusters: $(VENV)/.installed ## break clusters of databases while the queue is at work: make clusters CLUSTERS_ARGS="--fault kill"
 	$(BIN)/python -m tests.clusters $(CLUSTERS_ARGS)
