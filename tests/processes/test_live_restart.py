@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -38,8 +39,14 @@ def restart(supervisor: Supervisor, workers: int = 1) -> list[int]:
     return wait_new(supervisor, former, workers)
 
 
-def wait_new(supervisor: Supervisor, former: set[int], workers: int = 1) -> list[int]:
+def wait_new(
+    supervisor: Supervisor,
+    former: set[int],
+    workers: int = 1,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> list[int]:
     def new() -> list[int]:
+        meanwhile()
         if supervisor.process.poll() is not None:
             raise AssertionError(f"the supervisor has ended:\n{supervisor.errors()}")
         found = [pid for pid in supervisor.workers() if pid not in former]
@@ -107,6 +114,15 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
         [source.uniform(0, longest) if source.random() < 0.008 else source.uniform(0, 0.1)]
         for _ in range(jobs)
     ]
+
+    def keep_busy() -> None:
+        if project.count("ready_executions") < 500:
+            project.enqueue("work", *calls[:500])
+
+    def is_time() -> bool:
+        keep_busy()
+        return time.monotonic() >= due
+
     supervisor = project.start()
     first = supervisor.wait_ready(2)
     project.enqueue("work", *calls)
@@ -114,13 +130,11 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
     end, restarts = time.monotonic() + lasting, 0
     known = set(first)
     while time.monotonic() < end:
-        if project.count("ready_executions") < 500:
-            project.enqueue("work", *calls[:500])
         due = time.monotonic() + 3.0
         supervisor.send(signal.SIGHUP)
-        known.update(wait_new(supervisor, known, 2))
+        known.update(wait_new(supervisor, known, 2, keep_busy))
         restarts += 1
-        wait_for(lambda: time.monotonic() >= due, 5, "the time for the next one")  # noqa: B023 - called at once.
+        wait_for(is_time, 5, "the time for the next one")
     taken = time.monotonic_ns()
     assert project.count("ready_executions") > 0  # There was work all the time.
     project.wait_done(60 + 3 * longest)
