@@ -39,11 +39,11 @@ from steady_queue_core.models import (
     Sample,
     Statistic,
 )
-from steady_queue_core.overview import closer, registered
+from steady_queue_core.overview import closer
 from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
 
 from ..doctor.ward import HOUR as AN_HOUR
-from ..overview.planting import TASK, Garden
+from ..overview.planting import TASK, Garden, plant
 from ..servers.kinds import KINDS
 from .places import on_every_database, tasks_in
 from .test_error_groups import buttons, fail
@@ -61,12 +61,11 @@ BARE = {"view_overview"}
 
 
 @pytest.fixture
-def garden(request: pytest.FixtureRequest, settings: Any, monkeypatch: Any) -> Garden:
+def garden(
+    request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Garden:
     """A queue that is well, in the database ``using``, or the default one."""
-    using = request.node.callspec.params["using"] if "using" in request.fixturenames else "default"
-    settings.TASKS = tasks_in(using)
-    monkeypatch.setattr(registered.Moment, "minute", Garden.minute)
-    return Garden(using)
+    return plant(request, settings, monkeypatch)
 
 
 def grow(garden: Garden, queues: int = 3, tasks: int = 3) -> None:
@@ -149,7 +148,7 @@ def test_the_page_tells_all_by_few_queries(using: str, garden: Garden) -> None:
             assert queries_of(using, chief, window=window) <= MOST - 2
             assert queries_of(using, chief, window=window, fragment="1") <= MOST_OF_FRAGMENT - 2
     page = see(visitor)
-    assert 'Problems (1) 2 jobs wait in queue "queue1", which is paused, for' in page
+    assert 'Problems (1) 2 jobs wait in queue "queue1", which is paused, for' in page.text
     assert "Ready 6 Scheduled 3 Blocked 0 Running 3 Failed now 3 Processes 4 live" in page
     assert re.search(r"queue0 open 2 \d+ m?s 0 0 10 [\d.]+ [\d.]+ [\d,]+ ended in", page.text)
     assert re.search(r"queue1 paused for \d+ m?s 2 ", page.text)

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.overview import closer, registered
-
-from ..admin.places import tasks_in
-from .planting import Garden
+from .planting import Garden, plant
 
 
 @pytest.fixture
@@ -17,9 +14,4 @@ def garden(
     request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Garden:
     """A queue that is well, in the database ``using``, or the default one."""
-    parameters = getattr(getattr(request.node, "callspec", None), "params", {})
-    using = parameters.get("using", "default")
-    settings.TASKS = tasks_in(using)
-    monkeypatch.setattr(registered.Moment, "minute", Garden.minute)
-    closer.forget()
-    return Garden(using)
+    return plant(request, settings, monkeypatch)

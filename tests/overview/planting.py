@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steady_queue_core.models import Sample, Statistic
-from steady_queue_core.overview import Overview, Scope
+from steady_queue_core.overview import Overview, Scope, closer, registered
 from steady_queue_core.statistics.spans import MINUTE
 from steady_queue_core.statistics.tally import Tally
 
+from ..admin.places import tasks_in
 from ..doctor.ward import Ward
 
 TASK = "shop.tasks.send"
@@ -66,3 +69,13 @@ class Garden(Ward):
             (each.finding.code, each.page, each.key or each.filters.get("queue", ""))
             for each in self.look().problems
         ]
+
+
+def plant(request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Garden:
+    """Return the queue of a test, in the database that it names as ``using``."""
+    parameters = getattr(getattr(request.node, "callspec", None), "params", {})
+    using = parameters.get("using", "default")
+    settings.TASKS = tasks_in(using)
+    monkeypatch.setattr(registered.Moment, "minute", Garden.minute)
+    closer.forget()  # What a test before this one has found.
+    return Garden(using)
