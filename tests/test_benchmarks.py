@@ -177,6 +177,7 @@ def test_the_harness_needs_no_environment(workspace: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_costs_of_batches_are_measured(workspace: Path) -> None:
     measured = subprocess.run(
         [sys.executable, "-m", "benchmarks.batches", "--database", "sqlite", "--jobs", "200",
@@ -198,6 +199,7 @@ def test_the_costs_of_batches_are_measured(workspace: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_cost_of_statistics_is_measured(workspace: Path) -> None:
     measured = subprocess.run(
         [sys.executable, "-m", "benchmarks.statistics", "--database", "sqlite", "--jobs", "50",

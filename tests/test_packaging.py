@@ -82,6 +82,7 @@ def test_the_admin_has_its_pages_at_once(tmp_path: Path, complete: Environment) 
     assert overview == ["200 True", *["True True"] * 3]
 
 
+@pytest.mark.thorough
 def test_core_without_a_dialect_does_not_start_and_names_the_package_to_install(
     tmp_path: Path, wheels: Wheels, workspace: Path
 ) -> None:

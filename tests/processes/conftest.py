@@ -109,6 +109,8 @@ class _Breakables(dict[str, BreakableServer]):
         return self[alias]
 
 
+#: Of a supervisor, where a merge needs one.
+MODES = ["fork", pytest.param("async", marks=pytest.mark.thorough)]
 EACH_SERVER = [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in KINDS]
 #: What ``make_project`` takes for a project on each of the databases.
 EVERYWHERE = [

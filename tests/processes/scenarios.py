@@ -37,8 +37,8 @@ SPARING = with_constants(
 def queue(processes: int = 2, threads: int = 2, **options: Any) -> dict[str, Any]:
     """Return a ``STEADY_QUEUE`` with that many workers and a brisk dispatcher."""
     return {
-        "workers": [{"processes": processes, "threads": threads, "polling_interval": 0.05}],
-        "dispatchers": [{"polling_interval": 0.2}],
+        "workers": [{"processes": processes, "threads": threads, "polling_interval": 0.1}],
+        "dispatchers": [{"polling_interval": 0.4}],
         **options,
     }
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ..servers import client
-from .conftest import EVERYWHERE, MakeProject
+from .conftest import EVERYWHERE, MODES, MakeProject
 from .harness import SCALE, Project, Supervisor
 from .scenarios import (
     SHORT_LEASE,
@@ -311,7 +311,7 @@ def test_a_stop_in_the_middle_leaves_nothing_and_costs_no_attempt(
     assert rows_of(project) == {job: 1}
 
 
-@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_long_task_on_sqlite_keeps_everybody_waiting_and_nobody_dies_of_it(
     make_project: MakeProject, mode: str
 ) -> None:

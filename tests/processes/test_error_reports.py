@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from .conftest import MakeProject
+from .conftest import MODES, MakeProject
 from .harness import Project
 from .scenarios import queue, refusal, stop_all
 from .waiting import wait_for
@@ -73,7 +73,7 @@ def told(project: Project) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_the_hook_is_told_of_errors_of_the_queues_own_processes(
     make_project: MakeProject, mode: str
 ) -> None:

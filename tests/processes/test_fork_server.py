@@ -39,7 +39,7 @@ DATABASES = {{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": {name
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     server = ForkServer()
     yield server

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from .conftest import MakeProject
+from .conftest import MODES, MakeProject
 from .harness import Project
 from .scenarios import queue, stop_all
 from .waiting import wait_for
@@ -57,7 +57,7 @@ def pids_in(text: str) -> set[int]:
     return {int(pid) for pid in re.findall(r"^\S+ \S+ (\d+) ", text, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_log_files_are_opened_anew_with_a_line_of_each_process(
     make_project: MakeProject, mode: str
 ) -> None:

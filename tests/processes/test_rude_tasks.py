@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from . import proc
-from .conftest import EACH_SERVER, MakeProject
+from .conftest import EACH_SERVER, MODES, MakeProject
 from .harness import Project
 from .scenarios import queue
 from .waiting import wait_for
@@ -58,11 +58,11 @@ def test_what_a_task_leaves_of_its_connection_takes_no_other_job_along(
     assert [supervisor.errors().count(line) for line in left] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("options", [{}, {"supervisor_mode": "async"}], ids=["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_what_a_task_leaves_in_threads_of_its_own_takes_no_other_job_along(
-    make_project: MakeProject, options: dict[str, Any]
+    make_project: MakeProject, mode: str
 ) -> None:
-    project = rude_project(make_project, "default", **options)
+    project = rude_project(make_project, "default", supervisor_mode=mode)
     supervisor = project.start()
     written = set()
     for prefix in ("", "a"):
@@ -116,7 +116,7 @@ def value_of(project: Project, job_id: int) -> Any:
     return json.loads(text) if text else text
 
 
-@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_processes_that_a_task_starts_end_when_they_are_told_to(
     make_project: MakeProject, mode: str
 ) -> None:
@@ -181,7 +181,7 @@ def test_the_copy_of_a_worker_that_a_task_forks_ends_with_the_task(
     assert project.count("claimed_executions") == 0
 
 
-@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_coroutines_that_another_cancels_before_they_begin_run_all_the_same(
     make_project: MakeProject, mode: str
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from ..servers.breakable import WORKER, BreakableServer
 from .checker import check
-from .conftest import EACH_SERVER, EVERYWHERE, MakeProject
+from .conftest import EACH_SERVER, EVERYWHERE, MODES, MakeProject
 from .harness import Project, Supervisor
 from .scenarios import durations, queue, stop_all
 from .storage import SQLiteFile
@@ -196,7 +196,7 @@ def test_a_database_without_workers_and_dispatchers_is_not_served(make_shards: A
     stop_all(shards.project)
 
 
-@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_drain_ends_when_both_are_empty(make_shards: Any, mode: str) -> None:
     """Tasks enqueue to the other database, back and forth."""
     shards = make_shards()
