@@ -15,7 +15,7 @@ from ..payloads.backends import limits_of
 from ..payloads.signed_metadata import node_in
 from ..tasks.metadata import NONE, JobMetadata
 from ..tasks.stored_payloads import result_text
-from .places import members_of, other_result
+from .places import other_result, shapes_in
 
 #: Most members that are read at once.
 MOST_READ = 1000
@@ -75,7 +75,7 @@ class ParentResults:
             last = rows.order_by("-pk").first()
             return None if last is None else self._value(last, shape)
         values: list[Any] = []
-        shapes = None if shape is None else members_of(shape)
+        shapes = None if shape is None else shapes_in(shape)
         after = 0
         while some := list(rows.filter(pk__gt=after).order_by("pk")[:MOST_READ]):
             after = some[-1].pk

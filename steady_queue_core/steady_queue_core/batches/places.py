@@ -61,7 +61,7 @@ def referred_to(value: Any) -> set[int]:
     return set()
 
 
-def members_of(shape: Any) -> list[Any]:
+def shapes_in(shape: Any) -> list[Any]:
     """Return the shapes of the members of a group. Raises ``PayloadSignatureError`` for what is no
     group."""
     if isinstance(shape, list | tuple):
