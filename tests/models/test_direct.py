@@ -126,6 +126,7 @@ def test_a_full_disk_lets_nothing_of_the_callers_transaction_be_committed() -> N
     enqueue("default")
     large = replace(JOB, arguments=f'"{"x" * 500_000}"')
     with wrapper.cursor() as cursor:
+        cursor.execute("VACUUM")  # Pages that other tests have left would be used again.
         pages = cursor.execute("PRAGMA page_count").fetchone()[0]
         cursor.execute(f"PRAGMA max_page_count = {pages + 200}")
     try:

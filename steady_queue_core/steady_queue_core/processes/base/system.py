@@ -110,6 +110,15 @@ def wakeups_of(pid: int, thread: int) -> int | None:
     return None
 
 
+def waits_for_lock(pid: int, thread: int) -> bool:
+    """Return whether a thread of a process waits for a lock, as far as the system tells."""
+    try:
+        with open(f"{PROC}/{pid}/task/{thread}/wchan", "rb") as file:
+            return file.read().startswith(b"futex")
+    except OSError:
+        return False
+
+
 def resident_bytes() -> int:
     """Return how much memory this process occupies, with what it shares; 0 where the system does
     not tell, see ``tells_memory``."""
