@@ -151,6 +151,7 @@ def _no_look_at_waiting_threads() -> None:
     from steady_queue_core.processes.supervisor import held_interpreters
 
     held_interpreters._wakeups = lambda pid, limited: {}  # type: ignore[assignment]  # mutant
+    held_interpreters.waits_for_lock = lambda pid, thread: False  # type: ignore[assignment]  # mutant
 
 
 def _no_end_to_time_outs() -> None:
