@@ -15,6 +15,7 @@ from ..dialects.database import Database
 from ..listings.counts import BoundedCount, count_each
 from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
+from ..listings.recurring import ListedSchedule, listed_schedules
 from ..models import ScheduledExecution
 from ..processes.supervisor.launch import import_tasks
 from ..tasks.definition import known_task
@@ -67,6 +68,11 @@ class Patient:
     def queues(self) -> list[ListedQueue]:
         """The queues with their ready and running jobs."""
         return listed_queues(self.using, self.processes, states=["running"])
+
+    @cached_property
+    def schedules(self) -> list[ListedSchedule]:
+        """The recurring tasks that are enabled."""
+        return [each for each in listed_schedules(self.using, next_runs=1) if each.row.enabled]
 
     def queue(self, name: str) -> ListedQueue | None:
         """Return the queue of that name, if it is not empty."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from ..dialects import portable
-from ..listings.recurring import ListedSchedule, listed_schedules
+from ..listings.recurring import ListedSchedule
 from ..listings.wording import duration, moment, name
 from ..models import RecurringTask
 from ..schedules.span import Span
@@ -54,7 +54,7 @@ def due(patient: Patient) -> Iterator[Finding]:
 
 def _late(patient: Patient, since: datetime) -> list[tuple[str, datetime]]:
     found = []
-    for each in _enabled(patient):
+    for each in patient.schedules:
         # Runs that are left out or wait because of the previous one leave no trace.
         if each.row.overlap == "allow" and _is_read(patient, each.row):
             slot = _slot_after(each, since)
@@ -77,7 +77,7 @@ def _slot_after(schedule: ListedSchedule, since: datetime) -> datetime | None:
 
 
 def tasks_gone(patient: Patient) -> Iterator[Finding]:
-    rows = (each.row for each in _enabled(patient))
+    rows = (each.row for each in patient.schedules)
     yield from few(
         problem(
             "schedule-task-missing",
@@ -92,7 +92,7 @@ def tasks_gone(patient: Patient) -> Iterator[Finding]:
 
 
 def not_read(patient: Patient) -> Iterator[Finding]:
-    found = [each.key for each in _enabled(patient) if not _is_read(patient, each.row)]
+    found = [each.key for each in patient.schedules if not _is_read(patient, each.row)]
     if found:
         yield problem(
             "schedule-not-read",
@@ -105,10 +105,6 @@ def not_read(patient: Patient) -> Iterator[Finding]:
 def _is_read(patient: Patient, row: RecurringTask) -> bool:
     scheduler = patient.options.scheduler
     return bool(row.static or scheduler is None or scheduler.dynamic_tasks_enabled)
-
-
-def _enabled(patient: Patient) -> list[ListedSchedule]:
-    return [each for each in listed_schedules(patient.using, next_runs=1) if each.row.enabled]
 
 
 def _aware(stored: datetime | None) -> datetime | None:
