@@ -13,7 +13,8 @@ from .batches import Statement, execute_all
 from .clock import NOW_SQL
 from .enqueue import INSERT_BLOCKED, INSERT_READY
 from .inline_tables import SQL, Value, chunks, insert_rows, text_length, with_ids
-from .permits import admission_to, discarding_refused, finding_refused, lock
+from .permits import admission_to, discarding_refused, finding_refused
+from .semaphores import lock
 from .transactions import Transaction, run_in_transaction
 from .transactions import transaction as transaction_of_orm
 

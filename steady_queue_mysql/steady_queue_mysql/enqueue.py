@@ -13,7 +13,8 @@ from .batches import Result, Statement
 from .clock import NOW_SQL, microseconds, to_text
 from .errors import StepChanged
 from .inline_tables import SQL, Value, chunks, insert_rows
-from .permits import Opened, admitting_new, discarding_refused, open_semaphores
+from .permits import Opened, admitting_new, discarding_refused
+from .semaphores import open_semaphores
 from .server import server_of
 from .transactions import Transaction, run_in_transaction
 

@@ -21,7 +21,8 @@ from .batches import Result, Statement, execute_all
 from .claim import claimed_job, inserting
 from .claim_sql import Row, named
 from .inline_tables import chunks, with_ids
-from .permits import UNBLOCK, counting_now, limits_of, lock
+from .permits import UNBLOCK
+from .semaphores import Known, counting_few, free, known_by, lock
 from .transactions import Transaction, run_in_transaction
 
 # Read without a lock and a transaction: most keys have nobody waiting.
@@ -79,15 +80,15 @@ def _waited_for(connection: BaseDatabaseWrapper, chains: Sequence[Chain]) -> lis
 def _follow(
     transaction: Transaction, process: ProcessIdentity, chains: Sequence[Chain], limit: int
 ) -> list[ClaimedJob]:
-    limits = _lock_free(transaction, chains)
-    chains = [chain for chain in chains if chain.key in limits]
+    known = _lock_free(transaction, chains)
+    chains = [chain for chain in chains if chain.key in known]
     if not chains:
         return []
     job_ids = [claim.job_id for chain in chains for claim in chain.holders]
     held = with_ids(HELD.replace("{process}", str(int(process.id))), job_ids)
     picks = [_pick(chain, limit) for chain in chains]
-    results = transaction.execute([sql.PAUSED, counting_now(transaction, limits), *held, *picks])
-    intact = _intact(chains, limits, results[: 2 + len(held)])
+    results = transaction.execute([sql.PAUSED, counting_few(transaction, known), *held, *picks])
+    intact = _intact(chains, known, results[: 2 + len(held)])
     followers = [
         follower
         for chain, picked in zip(chains, results[2 + len(held) :], strict=True)
@@ -100,11 +101,11 @@ def _follow(
     return followers
 
 
-def _lock_free(transaction: Transaction, chains: Sequence[Chain]) -> dict[str, int]:
-    """Lock the semaphores that nobody else has locked; return their limits."""
+def _lock_free(transaction: Transaction, chains: Sequence[Chain]) -> dict[str, Known]:
+    """Lock the semaphores that nobody else has locked; return them."""
     locking = lock(chain.key for chain in chains)
     [locked] = transaction.execute([locking._replace(sql=f"{locking.sql} SKIP LOCKED")])
-    return limits_of(locked)
+    return known_by(locked)
 
 
 def _pick(chain: Chain, limit: int) -> Statement:
@@ -112,19 +113,19 @@ def _pick(chain: Chain, limit: int) -> Statement:
 
 
 def _intact(
-    chains: Sequence[Chain], limits: Mapping[str, int], results: Sequence[Result]
+    chains: Sequence[Chain], known: Mapping[str, Known], results: Sequence[Result]
 ) -> list[Chain]:
     """Return the chains whose claims and permits are all held, of keys that have no more permits
     than they may, and of queues that are not paused."""
     found, counted, *held = results
     paused = {str(name) for (name,) in found.rows}
-    permits = {str(key): int(number) for key, number in counted.rows}
+    left = free(known, counted)
     claims = {(job_id, token) for result in held for job_id, token in result.rows}
     return [
         chain
         for chain in chains
         if chain.queue_name not in paused
-        and permits.get(chain.key, 0) <= limits[chain.key]
+        and left[chain.key] >= 0
         and claims.issuperset((claim.job_id, claim.token) for claim in chain.holders)
     ]
 

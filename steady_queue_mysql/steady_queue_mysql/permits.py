@@ -11,27 +11,22 @@ from steady_queue_core.dialects import portable, tables
 
 from .batches import Result, Statement
 from .clock import NOW_SQL
-from .inline_tables import chunks, with_ids
-from .server import Server, server_of
+from .inline_tables import with_ids
+from .semaphores import (
+    NEW,
+    Known,
+    counting,
+    counting_few,
+    counting_now,
+    free,
+    known_by,
+    lock,
+    set_limits,
+    set_values,
+)
+from .server import server_of
 from .transactions import Transaction, run_in_transaction
 
-# In the order of the index, as everywhere that several are locked.
-LOCK = f"""
-SELECT `key`, `limit` FROM {tables.SEMAPHORES} FORCE INDEX (PRIMARY)
-WHERE `key` IN ({{keys}}) ORDER BY `key` FOR UPDATE"""
-SET_LIMITS = f"""
-INSERT INTO {tables.SEMAPHORES} (`key`, value, `limit`) VALUES {{rows}} {{overwriting}}"""
-# A row that exists is locked, and stays as it is.
-NEW = -1
-OPEN = f"""
-INSERT INTO {tables.SEMAPHORES} (`key`, value, `limit`) VALUES {{rows}} {{overwriting}}"""
-READ = f"""
-SELECT `key`, value, `limit` FROM {tables.SEMAPHORES} FORCE INDEX (PRIMARY)
-WHERE `key` IN ({{keys}}) ORDER BY `key` FOR UPDATE"""
-# Key by key: for a list of keys the optimizer may read, and lock, the whole index.
-COUNT = f"""
-(SELECT %s AS `key`, count(*) FROM {tables.PERMITS} FORCE INDEX (steady_queue_permits_key)
- WHERE `key` = %s{{lock}})"""
 FIRST_LIMIT = f"""
 SELECT j.concurrency_limit FROM {tables.BLOCKED} b FORCE INDEX (steady_queue_blocked_release)
 STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = b.job_id
@@ -48,9 +43,6 @@ MAKE_READY = f"""
 REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at, turn)
 SELECT b.job_id, b.queue_name, b.`rank`, b.token, {NOW_SQL}, b.job_id {OF_BLOCKED}"""
 UNBLOCK = f"DELETE b {OF_BLOCKED}"
-SET_VALUES = f"""
-UPDATE {tables.SEMAPHORES} FORCE INDEX (PRIMARY) SET value = CASE `key` {{cases}} END
-WHERE `key` IN ({{keys}})"""
 
 # A job that has run before is kept: it has waited already, and its record must not be lost.
 OF_REFUSED = f"""{OF_BLOCKED} AND b.token < {portable.FIRST_TOKEN}
@@ -83,16 +75,17 @@ def admit_joined(transaction: Transaction, keys: Collection[str]) -> int:
 def admission_to(transaction: Transaction, keys: Collection[str]) -> Admission:
     """Lock the semaphores of ``keys``, and choose the jobs to admit."""
     [locked] = transaction.execute([lock(keys)])
-    limits = limits_of(locked)
-    limits |= create(transaction, set(keys) - limits.keys())
-    if not limits:
-        return Admission(frozenset(), [])
-    [counted] = transaction.execute([counting_now(transaction, limits)])
-    return admitting(transaction, limits, counted)
+    known = known_by(locked)
+    left = create(transaction, set(keys) - known.keys())
+    if known:
+        [counted] = transaction.execute([counting_few(transaction, known)])
+        left |= free(known, counted)
+    return admitting(transaction, left)
 
 
 def create(transaction: Transaction, missing: Collection[str]) -> dict[str, int]:
-    """Create missing semaphores with the limits of the jobs that wait longest; return these."""
+    """Create missing semaphores with the limits of the jobs that wait longest; return their free
+    permits."""
     if not missing:
         return {}
     keys = sorted(missing)
@@ -102,47 +95,11 @@ def create(transaction: Transaction, missing: Collection[str]) -> dict[str, int]
         for key, result in zip(keys, results, strict=True)
         if result.rows and result.rows[0][0] is not None
     }
-    if found:
-        transaction.execute([set_limits(server_of(transaction.connection), found)])
-    return found
-
-
-def lock(keys: Iterable[str]) -> Statement:
-    """Return a statement that locks semaphores; ``limits_of`` reads its result."""
-    return _of_keys(LOCK, keys)
-
-
-def limits_of(locked: Result) -> dict[str, int]:
-    return {str(key): int(limit) for key, limit in locked.rows}
-
-
-def set_limits(server: Server, limits: Mapping[str, int]) -> Statement:
-    """Return a statement that creates or changes semaphores, and locks them."""
-    keys = sorted(limits)
-    rows = ", ".join(f"(%s, 0, {int(limits[key])})" for key in keys)
-    return Statement(SET_LIMITS.format(rows=rows, overwriting=server.overwriting("`limit`")), keys)
-
-
-def open_semaphores(server: Server, limits: Mapping[str, int]) -> list[Statement]:
-    """Return statements that lock semaphores, and create those that are missing; ``Opened`` reads
-    the result of the last."""
-    keys = sorted(limits)
-    rows = ", ".join(f"(%s, {NEW}, {int(limits[key])})" for key in keys)
-    opening = OPEN.format(rows=rows, overwriting=server.overwriting("`key`"))
-    return [Statement(opening, keys), _of_keys(READ, keys)]
-
-
-def counting_now(transaction: Transaction, keys: Iterable[str]) -> Statement:
-    """Return a statement that counts the permits of each key, also those that are newer than the
-    snapshot of a caller's transaction: elsewhere a lock would take a hundred times as long."""
-    return counting(keys, locking=transaction.sees_past)
-
-
-def counting(keys: Iterable[str], *, locking: bool = False) -> Statement:
-    """Return a statement that counts the permits of each key."""
-    ordered = sorted(keys)
-    parts = [COUNT.replace("{lock}", " FOR UPDATE" if locking else "")] * len(ordered)
-    return Statement(" UNION ALL ".join(parts), [key for key in ordered for _ in range(2)])
+    if not found:
+        return {}
+    creating = set_limits(server_of(transaction.connection), found)
+    counted = transaction.execute([creating, counting_now(transaction, found)])[-1]
+    return {str(key): found[key] - int(holders) for key, holders in counted.rows}
 
 
 class Opened(NamedTuple):
@@ -152,16 +109,20 @@ class Opened(NamedTuple):
     free: dict[str, int]
     #: The limits of those that were missing. Permits may be there, after manual edits.
     new: dict[str, int]
-    #: The limits of the others, by which the jobs that wait are admitted.
-    changed: dict[str, int]
+    #: The others, with their new limits, by which the jobs that wait are admitted.
+    changed: dict[str, Known]
 
     @classmethod
     def of(cls, result: Result, limits: Mapping[str, int]) -> Opened:
-        rows = [(str(key), int(value), int(limit)) for key, value, limit in result.rows]
+        rows = [(key, value, limit) for key, (value, limit) in known_by(result).items()]
         return cls(
             {key: value for key, value, limit in rows if value != NEW and limit == limits[key]},
             {key: limit for key, value, limit in rows if value == NEW},
-            {key: limits[key] for key, _, limit in rows if limit != limits[key]},
+            {
+                key: Known(value - limit + limits[key], limits[key])
+                for key, value, limit in rows
+                if limit != limits[key]
+            },
         )
 
 
@@ -180,23 +141,21 @@ def admitting_new(
         chosen = new[key][: max(0, number)]
         left[key] -= len(chosen)
         job_ids += chosen
-    admission = Admission(frozenset(job_ids), [*_moves(job_ids), *_set_values(left)])
+    admission = Admission(frozenset(job_ids), [*_moves(job_ids), *set_values(left)])
     if not opened.changed:
         return admission
-    setting = set_limits(server_of(transaction.connection), opened.changed)
-    counted = transaction.execute([setting, counting_now(transaction, opened.changed)])[-1]
-    others = admitting(transaction, opened.changed, counted)
+    limits = {key: known.limit for key, known in opened.changed.items()}
+    setting = set_limits(server_of(transaction.connection), limits)
+    counted = transaction.execute([setting, counting_few(transaction, limits)])[-1]
+    others = admitting(transaction, free(opened.changed, counted))
     return Admission(
         admission.job_ids | others.job_ids, [*admission.statements, *others.statements]
     )
 
 
-def admitting(transaction: Transaction, limits: Mapping[str, int], counted: Result) -> Admission:
-    """Choose the jobs to admit, by locked semaphores and their ``counted`` permits."""
-    left = dict(limits)
-    for key, holders in counted.rows:
-        if key in left:
-            left[str(key)] -= int(holders)
+def admitting(transaction: Transaction, free: Mapping[str, int]) -> Admission:
+    """Choose the jobs to admit, by the ``free`` permits of locked semaphores."""
+    left = dict(free)
     picks = [
         Statement(PICK.format(limit=number), [key]) for key, number in left.items() if number > 0
     ]
@@ -205,7 +164,7 @@ def admitting(transaction: Transaction, limits: Mapping[str, int], counted: Resu
     for _, key in chosen:
         left[str(key)] -= 1
     job_ids = [job_id for job_id, _ in chosen]
-    return Admission(frozenset(job_ids), [*_moves(job_ids), *_set_values(left)])
+    return Admission(frozenset(job_ids), [*_moves(job_ids), *set_values(left)])
 
 
 def finding_refused(job_ids: Iterable[int]) -> list[Statement]:
@@ -222,18 +181,3 @@ def discarding_refused(job_ids: Sequence[int]) -> list[Statement]:
 def _moves(job_ids: Sequence[int]) -> list[Statement]:
     """Return statements that give blocked jobs permits, and make them ready."""
     return [each for sql in (GIVE_PERMITS, MAKE_READY, UNBLOCK) for each in with_ids(sql, job_ids)]
-
-
-def _set_values(left: Mapping[str, int]) -> list[Statement]:
-    statements = []
-    for keys in chunks(sorted(left), len):
-        cases = " ".join(f"WHEN %s THEN {max(0, left[key])}" for key in keys)
-        marks = ", ".join(["%s"] * len(keys))
-        sql = SET_VALUES.replace("{cases}", cases).replace("{keys}", marks)
-        statements.append(Statement(sql, [*keys, *keys]))
-    return statements
-
-
-def _of_keys(sql: str, keys: Iterable[str]) -> Statement:
-    ordered = sorted(keys)
-    return Statement(sql.replace("{keys}", ", ".join(["%s"] * len(ordered))), ordered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -21,7 +22,8 @@ from .batches import Result, Statement
 from .claim import Claim, run_in_claim
 from .clock import NOW_SQL, microseconds, to_text
 from .inline_tables import Value, chunks, text_length, with_table
-from .permits import admitting, counting_now, create, limits_of, lock
+from .permits import admitting, create
+from .semaphores import counting_few, free, known_by, lock
 from .transactions import Transaction, run_in_transaction
 
 # By job and token: a claim that is no longer held matches nothing, in any of the statements.
@@ -56,6 +58,9 @@ UPDATE {HELD.replace("FROM", "", 1)}
        STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_id = given.id
        LEFT JOIN {tables.PERMITS} other FORCE INDEX (PRIMARY) ON other.job_id = given.heir
 SET p.job_id = given.heir WHERE other.job_id IS NULL"""
+ENDING_PERMITS = f"""
+SELECT p.`key` {HELD} STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY)
+ON p.job_id = given.id FOR UPDATE"""
 END_PERMITS = f"""
 DELETE p {HELD} STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_id = given.id"""
 HAS_PERMIT = f"EXISTS (SELECT 1 FROM {tables.PERMITS} p WHERE p.job_id = given.id)"
@@ -122,13 +127,25 @@ def _settle_limited(
     transaction: Transaction, outcomes: Sequence[Outcome], keys: set[str]
 ) -> tuple[set[int], list[Statement]]:
     """End claims and their permits; return which were held, and statements that admit others."""
+    settling = settlement(outcomes)
     locked, *results, counted = transaction.execute(
-        [lock(keys), *settlement(outcomes), counting_now(transaction, keys)]
+        [lock(keys), *settling, counting_few(transaction, keys)]
     )
-    limits = limits_of(locked)
-    limits |= create(transaction, keys - limits.keys())
-    admission = admitting(transaction, limits, counted)
-    return _held(results, outcomes), admission.statements
+    known = known_by(locked)
+    left = free(known, counted, _ended_permits(settling, results))
+    left |= create(transaction, keys - known.keys())
+    return _held(results, outcomes), admitting(transaction, left).statements
+
+
+def _ended_permits(settling: Sequence[Statement], results: Sequence[Result]) -> Counter[str]:
+    """Return how many permits of each key have ended."""
+    start = ENDING_PERMITS.partition("{given}")[0]
+    return Counter(
+        str(key)
+        for statement, result in zip(settling, results, strict=True)
+        if statement.sql.startswith(start)
+        for (key,) in result.rows
+    )
 
 
 def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
@@ -145,6 +162,7 @@ def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
     return [
         *_for_rows(LOCK_HELD, FENCE, fences),
         *_for_rows(PASS_PERMITS, HEIRS, heirs),
+        *_for_rows(ENDING_PERMITS, FENCE, permits),
         *_for_rows(END_PERMITS, FENCE, permits),
         *_job_changes(ordered),
         *_moves(ordered),

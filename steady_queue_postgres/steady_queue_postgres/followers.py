@@ -19,7 +19,7 @@ from steady_queue_core.dialects import (
 
 from .claim_sql import PAUSED, TAKE
 from .clock import NOW_SQL, read, seconds
-from .permits import LOCK
+from .permits import FREE, LOCK
 from .prepared import fetch, fetch_named
 from .transactions import planned_transaction
 
@@ -48,9 +48,7 @@ chain AS MATERIALIZED (
   WHERE holder.queue_name NOT IN ({PAUSED})
   GROUP BY holder."key"
   HAVING count(*) = count(held.job_id)
-         AND (SELECT count(*) FROM {tables.PERMITS} AS permit WHERE permit."key" = holder."key")
-             <= (SELECT "limit" FROM {tables.SEMAPHORES} AS known
-                 WHERE known."key" = holder."key")),"""
+         AND (SELECT remaining FROM {FREE} WHERE known."key" = holder."key") >= 0),"""
 
 # The first rows of each key. Stray ones, of jobs that are gone, have ended or run, do not fit.
 _NEXT = f"""

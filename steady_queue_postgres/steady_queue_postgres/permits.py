@@ -20,17 +20,26 @@ from .transactions import transaction
 LOCK = f"""
 SELECT "key" FROM {tables.SEMAPHORES} WHERE "key" = ANY(%(keys)s) ORDER BY "key" FOR UPDATE"""
 
+# All permits are counted only for a semaphore that is missing.
 SET_LIMITS = f"""
-INSERT INTO {tables.SEMAPHORES} ("key", value, "limit")
-SELECT "key", 0, "limit" FROM unnest(%(keys)s::text[], %(limits)s::int[]) AS given("key", "limit")
+INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
+SELECT "key", CASE
+  WHEN EXISTS (SELECT 1 FROM {tables.SEMAPHORES} AS existing WHERE existing."key" = given."key")
+  THEN 0
+  ELSE "limit" - (SELECT count(*) FROM {tables.PERMITS} AS permit WHERE permit."key" = given."key")
+END, "limit"
+FROM unnest(%(keys)s::text[], %(limits)s::int[]) AS given("key", "limit")
 ORDER BY "key" COLLATE "C"
-ON CONFLICT ("key") DO UPDATE SET "limit" = excluded."limit"
+ON CONFLICT ("key") DO UPDATE
+SET value = known.value - known."limit" + excluded."limit", "limit" = excluded."limit"
 RETURNING "key" """
 
 # A missing semaphore gets the limit of the first job that waits.
 CREATE = f"""
 INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
-SELECT given."key", 0, concurrency_limit FROM unnest(%(keys)s::text[]) AS given("key")
+SELECT given."key", concurrency_limit - (SELECT count(*) FROM {tables.PERMITS} AS permit
+                                         WHERE permit."key" = given."key"), concurrency_limit
+FROM unnest(%(keys)s::text[]) AS given("key")
 CROSS JOIN LATERAL (
   SELECT concurrency_limit FROM {tables.BLOCKED} AS waiting
   JOIN {tables.JOBS} AS job ON job.id = waiting.job_id
@@ -39,17 +48,24 @@ WHERE concurrency_limit IS NOT NULL ORDER BY given."key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE SET value = known.value
 RETURNING "key" """
 
+# Semaphores, and how many permits are left of each; less than none, if more are held than there
+# should be. Few are counted, in the order of the index: a planner may expect to find them anyhow.
+FREE = f"""
+{tables.SEMAPHORES} AS known CROSS JOIN LATERAL (
+  SELECT CASE WHEN count(*) > {portable.FEW_PERMITS} THEN known.value
+              ELSE known."limit" - count(*) END AS remaining
+  FROM (SELECT FROM {tables.PERMITS} AS permit
+        WHERE permit."key" >= known."key" AND permit."key" <= known."key"
+        ORDER BY permit."key" LIMIT {portable.FEW_PERMITS + 1}) AS few) AS free"""
+
 ADMIT = f"""
 WITH semaphore AS MATERIALIZED (
-  SELECT "key", "limit",
-         GREATEST(0, "limit" - (SELECT count(*) FROM {tables.PERMITS} AS permit
-                                WHERE permit."key" = known."key")) AS remaining
-  FROM {tables.SEMAPHORES} AS known WHERE "key" = ANY(%(keys)s)
+  SELECT "key", remaining FROM {FREE} WHERE "key" = ANY(%(keys)s)
 ), picked AS MATERIALIZED (
   SELECT first.job_id FROM semaphore CROSS JOIN LATERAL (
     SELECT job_id FROM {tables.BLOCKED} AS waiting
     WHERE waiting.concurrency_key = semaphore."key"
-    ORDER BY waiting."rank", waiting.job_id LIMIT semaphore.remaining) AS first
+    ORDER BY waiting."rank", waiting.job_id LIMIT GREATEST(0, remaining)) AS first
 ), admitted AS (
   DELETE FROM {tables.BLOCKED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM picked))
   RETURNING job_id, queue_name, "rank", token, concurrency_key

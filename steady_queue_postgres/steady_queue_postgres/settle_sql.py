@@ -124,8 +124,7 @@ ended_permit AS (
   RETURNING "key"),
 counted AS (
   UPDATE {tables.SEMAPHORES} AS known
-  SET value = GREATEST(0, "limit" + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
-                          - (SELECT count(*) FROM {tables.PERMITS} WHERE "key" = known."key"))
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit)))""",
     Part.BLOCKED: f"""
 blocked AS (

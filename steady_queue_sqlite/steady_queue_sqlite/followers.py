@@ -21,7 +21,7 @@ from steady_queue_core.dialects import (
 
 from .claim import INSERT_CLAIMED, PAUSED, PICK, PICKED, Row
 from .clock import from_text, present, read
-from .permits import DELETE_BLOCKED
+from .permits import DELETE_BLOCKED, FREE
 from .transactions import transaction
 
 # Read without the write lock: most keys have nobody waiting.
@@ -35,8 +35,7 @@ SELECT c.job_id, c.token FROM json_each(%s) AS wanted
 JOIN {tables.CLAIMED} c ON c.job_id = wanted.value AND c.process_id = %s
 JOIN {tables.PERMITS} p ON p.job_id = c.job_id
 JOIN {tables.SEMAPHORES} s ON s.key = p.key
-WHERE s."limit" >= (SELECT count(*) FROM {tables.PERMITS} WHERE key = s.key)
-      AND c.queue_name NOT IN ({PAUSED})"""
+WHERE {FREE} >= 0 AND c.queue_name NOT IN ({PAUSED})"""
 
 PICK_BLOCKED = PICK.replace(tables.READY, tables.BLOCKED).format(
     where="WHERE r.concurrency_key = %s", turn="job_id"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,13 +18,20 @@ INSERT OR REPLACE INTO {tables.BLOCKED}
        (job_id, queue_name, "rank", token, created_at, concurrency_key)
 VALUES (%s, %s, %s, %s, %s, %s)"""
 
-# A missing semaphore takes its limit from the first job that waits. SQLite stores a value of any
-# type in any column.
-LIMIT_AND_HOLDERS = f"""
-SELECT COALESCE((SELECT CAST("limit" AS INTEGER) FROM {tables.SEMAPHORES} WHERE key = %s),
-                (SELECT CAST(j.concurrency_limit AS INTEGER) FROM {tables.BLOCKED} b
-                 JOIN {tables.JOBS} j ON j.id = b.job_id
-                 WHERE b.concurrency_key = %s ORDER BY b."rank", b.job_id LIMIT 1)),
+# SQLite stores a value of any type in any column.
+LIMIT = 'CAST(s."limit" AS INTEGER)'
+#: How many permits of a semaphore are left; less than none, if more are held than there should be.
+FREE = f"""
+CASE WHEN (SELECT count(*) FROM (SELECT 1 FROM {tables.PERMITS} p WHERE p.key = s.key
+                                 LIMIT {portable.FEW_PERMITS + 1})) > {portable.FEW_PERMITS}
+     THEN CAST(s.value AS INTEGER)
+     ELSE {LIMIT} - (SELECT count(*) FROM {tables.PERMITS} p WHERE p.key = s.key) END"""
+KNOWN = f"SELECT {LIMIT}, {FREE} FROM {tables.SEMAPHORES} s WHERE key = %s"
+# A missing semaphore takes its limit from the first job that waits.
+MISSING = f"""
+SELECT (SELECT CAST(j.concurrency_limit AS INTEGER) FROM {tables.BLOCKED} b
+        JOIN {tables.JOBS} j ON j.id = b.job_id
+        WHERE b.concurrency_key = %s ORDER BY b."rank", b.job_id LIMIT 1),
        (SELECT count(*) FROM {tables.PERMITS} WHERE key = %s)"""
 PICK_BLOCKED = f"""
 SELECT job_id FROM {tables.BLOCKED} WHERE concurrency_key = %s
@@ -42,7 +50,9 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value, "limit" = excluded."limi
 PASS_PERMIT = f"""
 UPDATE OR IGNORE {tables.PERMITS} SET job_id = %s WHERE job_id = %s
        AND EXISTS (SELECT 1 FROM {tables.CLAIMED} WHERE job_id = %s AND token = %s)"""
-END_PERMIT = f"DELETE FROM {tables.PERMITS} WHERE job_id = %s"
+END_PERMITS = f"""
+DELETE FROM {tables.PERMITS} WHERE job_id IN (SELECT value FROM json_each(%s)) RETURNING key"""
+GIVE_BACK = f"UPDATE {tables.SEMAPHORES} SET value = value + %s WHERE key = %s"
 WITH_PERMIT = f"""
 SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wanted.value"""
 
@@ -67,14 +77,11 @@ def admit_by(cursor: Any, limits: Mapping[str, int | None]) -> int:
 
 
 def _admit(cursor: Any, key: str, new_limit: int | None) -> int:
-    cursor.execute(LIMIT_AND_HOLDERS, [key, key, key])
-    known_limit, holders = cursor.fetchone()
-    limit = known_limit if new_limit is None else new_limit
+    limit, left = _limit_and_free(cursor, key, new_limit)
     if limit is None:
         return 0
-    left = max(0, limit - holders)
     admitted: list[tuple[int]] = []
-    if left:
+    if left > 0:
         cursor.execute(PICK_BLOCKED, [key, left])
         admitted = cursor.fetchall()
     if admitted:
@@ -85,6 +92,18 @@ def _admit(cursor: Any, key: str, new_limit: int | None) -> int:
     return len(admitted)
 
 
+def _limit_and_free(cursor: Any, key: str, new_limit: int | None) -> tuple[int | None, int]:
+    """Return the limit of a key, if there is one, and how many permits it leaves."""
+    cursor.execute(KNOWN, [key])
+    if known := cursor.fetchone():
+        limit, left = known
+        return (limit, left) if new_limit is None else (new_limit, left + new_limit - limit)
+    cursor.execute(MISSING, [key, key])
+    limit_of_first, holders = cursor.fetchone()
+    limit = limit_of_first if new_limit is None else new_limit
+    return limit, 0 if limit is None else limit - holders
+
+
 def pass_permits(cursor: Any, outcomes: Iterable[Outcome]) -> None:
     """Give the permits of jobs to their heirs whose claims are still held."""
     heirs = [(each.heir[0], each.job_id, *each.heir) for each in outcomes if each.heir is not None]
@@ -93,7 +112,9 @@ def pass_permits(cursor: Any, outcomes: Iterable[Outcome]) -> None:
 
 
 def end_permits(cursor: Any, job_ids: Iterable[int]) -> None:
-    cursor.executemany(END_PERMIT, [(job_id,) for job_id in job_ids])
+    cursor.execute(END_PERMITS, [str(list(job_ids))])
+    ended = Counter(key for (key,) in cursor.fetchall())
+    cursor.executemany(GIVE_BACK, [(count, key) for key, count in ended.items()])
 
 
 def with_permit(cursor: Any, job_ids: Sequence[int]) -> set[int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from unittest import mock
 
 from django.db import transaction
 
-from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, portable
+from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, QueueSelector, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.dialects.database import Database
@@ -63,18 +64,62 @@ class Limited(Jobs):
 @on_every_database
 def test_the_cost_to_enqueue_does_not_grow_with_the_permits_taken(using: str) -> None:
     jobs = Limited(using)
-
-    def rows_read() -> int:
-        with Meter(using).undone() as meter:
-            jobs.enqueue(to=100_000)
-        return meter.rows
-
     jobs.enqueue(to=100_000)
-    few = rows_read()
+    few = rows_read(using, lambda: jobs.enqueue(to=100_000))
     jobs.dialect.enqueue(jobs.connection, [limited_job(to=100_000)] * 500)
     assert jobs.left == 100_000 - 501
     # SQLite's machine counts in steps.
-    assert rows_read() - few < 200
+    assert rows_read(using, lambda: jobs.enqueue(to=100_000)) - few < 200
+
+
+@on_every_database
+def test_the_cost_to_give_a_permit_back_does_not_grow_with_the_permits_taken(using: str) -> None:
+    jobs = Limited(using)
+    few, many = (costs_of_permits(jobs, key, to) for key, to in (("few", 2), ("many", 1000)))
+    # A few are counted.
+    assert {way: rows for way, rows in many.items() if rows - few[way] >= 150} == {}
+
+
+def costs_of_permits(jobs: Limited, key: str, to: int) -> dict[str, int]:
+    """Return how many rows are read each time that a permit of a key passes, or is taken, while all
+    of them are taken and others wait."""
+    using = jobs.using
+    of_key = limited_job(key, to, queue_name=key)
+    failed = stored_id(jobs.dialect.enqueue(jobs.connection, [of_key])[0])
+    jobs.end(jobs.claim(1, key)[0], Ending.FAILED, exception_class="a.B")
+    stored = jobs.dialect.enqueue(jobs.connection, [of_key] * (to + 2))
+    [*_, ready, _, blocked] = map(stored_id, stored)
+    [due] = jobs.enqueue(to=to, key=key, queue_name=key, delay=HOUR)
+    past = portable.storable(jobs.dialect.current_time(jobs.connection) - HOUR)
+    ScheduledExecution.objects.using(using).filter(pk=due).update(due_at=past)
+    [claim] = jobs.claim(1, key)
+    if jobs.connection.vendor == "postgresql":
+        with jobs.connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+    process, selector = jobs.worker, QueueSelector.of([key])
+    outcomes = [ending(how, claim, attempts=1) for how in (Ending.FINISHED, Ending.RETRIED)]
+    dialect, connection, all_jobs = jobs.dialect, jobs.connection, jobs.all
+    ways: dict[str, Callable[[], object]] = {
+        "finished": lambda: dialect.settle(connection, outcomes[:1]),
+        "retried": lambda: dialect.settle(connection, outcomes[1:]),
+        "exchanged": lambda: dialect.settle_and_claim(
+            connection, outcomes[:1], process, selector, 1
+        ),
+        "followed": lambda: dialect.claim_followers(connection, process, [claim], 1),
+        "dispatched": lambda: dialect.dispatch(connection, 9),
+        "discarded": lambda: all_jobs.get(pk=ready).discard(),
+        "cancelled": lambda: all_jobs.get(pk=ready).cancel(),
+        "put off": lambda: all_jobs.get(pk=ready).reschedule(HOUR),
+        "run now": lambda: all_jobs.get(pk=blocked).run_now(),
+        "tried again": lambda: all_jobs.get(pk=failed).retry(),
+    }
+    return {name: rows_read(using, way) for name, way in ways.items()}
+
+
+def rows_read(using: str, way: Callable[[], object]) -> int:
+    with Meter(using).undone() as meter:
+        way()
+    return meter.rows
 
 
 @on_every_database
@@ -131,7 +176,7 @@ def test_a_blocked_job_runs_now_beyond_its_limit(using: str) -> None:
     assert jobs.all.get(pk=third).run_now() is True
     assert jobs.all.get(pk=third).run_now() is False
     assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [first, third]
-    assert jobs.left == 0
+    assert jobs.left == -1
     jobs.end(jobs.claim(1)[0])  # Now there is one again, as many as there may be.
     assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([third], [second])
     jobs.end(jobs.claim(1)[0])

@@ -16,7 +16,7 @@ from steady_queue_core.dialects import QueueSelector
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.claim import Claim
-from steady_queue_mysql.permits import counting
+from steady_queue_mysql.semaphores import counting
 from steady_queue_mysql.transactions import READ_COMMITTED, Transaction
 
 from ..dialects.kept_semaphores import KeptSemaphores

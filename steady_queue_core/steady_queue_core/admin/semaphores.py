@@ -55,7 +55,7 @@ class SemaphoreAdmin(QueueAdmin):
         fields = [
             ("Key", texts.clean(row.key)),
             ("In use", in_use(row)),
-            ("Free", row.value),
+            ("Free", max(0, row.value)),
             ("Limit", row.limit),
             ("Waiting jobs", waiting(row)),
         ]

@@ -37,6 +37,7 @@ from .portable.checkpoints import (
 from .portable.listing import count_ready
 from .portable.members import insert_members
 from .portable.models import model
+from .portable.permits import recount
 from .portable.sequels import (
     follow_ups_of,
     periods_of,
@@ -247,7 +248,8 @@ class Dialect:
         for start in range(0, len(rows), batches.MOST_JOBS):
             some = rows[start : start + batches.MOST_JOBS]
             self.upsert(connection, some, ["key"], ["limit"])
-        self.admit(connection, list(limits))  # Computes their values.
+        recount(connection, limits)
+        self.admit(connection, list(limits))
 
     def claim(
         self,

@@ -398,7 +398,9 @@ def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> 
     permits. A key has as many permits as its limit, which is that of the job enqueued last; a
     missing semaphore takes it from the first job that waits. Every change of permits locks the
     semaphore's row first, several of them in the order of their keys, until the end of the
-    transaction. Its ``value`` is the number of free permits, at least 0.
+    transaction. Its ``value`` is the limit less the permits that are held, so that they need not be
+    counted: below 0 while more are held. It may be wrong where others have changed permits; it is
+    corrected if ``portable.FEW_PERMITS`` are held or less.
     """
 
 

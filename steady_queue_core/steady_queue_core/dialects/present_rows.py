@@ -29,6 +29,10 @@ class PresentRows:
         """Return ``rows``, to be read as of now. Where that needs locks, they are waited for."""
         return rows.select_for_update() if self.need_locks else rows
 
+    def number_of(self, rows: QuerySet[Any]) -> int:
+        """Return how many of ``rows`` there are now."""
+        return len(self.of(rows.values_list("pk"))) if self.need_locks else rows.count()
+
     def any_of(self, rows: QuerySet[Any]) -> bool:
         """Return whether there are any of ``rows`` now, among them those that other transactions
         are changing. They are not waited for."""

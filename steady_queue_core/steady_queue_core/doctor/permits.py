@@ -44,10 +44,12 @@ def _wrong(patient: Patient, keys: Collection[str]) -> list[tuple[str, int]]:
     number = held.values("key").annotate(number=Count("pk")).values("number")
     left = Greatest(F("limit") - Coalesce(Subquery(number), Value(0)), Value(0))
     waiting = BlockedExecution.objects.using(using).filter(concurrency_key=key)
-    semaphores: Any = Semaphore.objects.using(using).filter(pk__in=list(keys)).annotate(left=left)
+    free = Greatest(F("value"), Value(0))
+    semaphores: Any = Semaphore.objects.using(using).filter(pk__in=list(keys))
+    semaphores = semaphores.annotate(left=left, free=free)
     # In one statement: permits pass from job to job meanwhile.
     wrong = semaphores.filter(
-        Q(value__gt=0) | ~Q(value=F("left")) | Q(Exists(_lost(using).filter(key=key))),
+        Q(value__gt=0) | ~Q(free=F("left")) | Q(Exists(_lost(using).filter(key=key))),
         Exists(waiting),
         Exists(holders(patient, key)),
     )

@@ -15,7 +15,7 @@ class Semaphore(models.Model):
     """The permits of a concurrency key. A key without a row has all of its permits."""
 
     key = ExactCharField(max_length=255, primary_key=True)
-    #: Free permits.
+    #: The limit less the permits that are held: below 0 while more are held than it allows.
     value = models.IntegerField()
     #: Number of permits, as set by the job that was enqueued last.
     limit = models.IntegerField()

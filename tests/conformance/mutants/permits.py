@@ -97,6 +97,12 @@ def commits_at_once(connection, jobs):
     return stored
 
 
+@fails("permits_that_are_out_count_however_many_there_are", hook="settle")
+def forgets_permits_beyond_the_limit(connection, outcomes):
+    rows(connection, "Semaphore").filter(value__lt=0).update(value=0)
+    return settle(connection, outcomes)
+
+
 @fails("of_many_threads_as_many_are_let_in_as_there_are_permits", hook="enqueue")
 def looks_and_then_takes(connection, jobs):
     held = rows(connection, "Permit").count()

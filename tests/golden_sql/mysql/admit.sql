@@ -4,7 +4,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -12,8 +12,12 @@ FOR UPDATE;
 
 (
   SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
+  FROM (
+    SELECT 1
+    FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+    WHERE `key` = 'key'
+    LIMIT 51
+  ) few
 );
 
 SELECT job_id, concurrency_key
@@ -46,7 +50,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`

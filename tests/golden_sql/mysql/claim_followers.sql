@@ -15,7 +15,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -25,8 +25,12 @@ SELECT queue_name FROM steady_queue_pauses;
 
 (
   SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
+  FROM (
+    SELECT 1
+    FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+    WHERE `key` = 'key'
+    LIMIT 51
+  ) few
 );
 
 SELECT c.job_id, c.token

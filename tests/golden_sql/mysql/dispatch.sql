@@ -36,7 +36,7 @@ START TRANSACTION;
 
 -- SELECT job_id, queue_name, `rank`, token, concurrency_key ... as under "due jobs"
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -50,7 +50,7 @@ VALUES (:job_1, 'default', 0, 0, UTC_TIMESTAMP(6), 'key');
 DELETE s
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_scheduled_executions s FORCE INDEX (PRIMARY) ON s.job_id = given.id;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -110,7 +110,7 @@ START TRANSACTION;
 
 -- SELECT job_id, queue_name, `rank`, token, concurrency_key ... as under "due jobs"
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -124,7 +124,7 @@ VALUES (:job_1, 'default', 0, 0, UTC_TIMESTAMP(6), 'key');
 DELETE s
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_scheduled_executions s FORCE INDEX (PRIMARY) ON s.job_id = given.id;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -132,8 +132,12 @@ FOR UPDATE;
 
 (
   SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
+  FROM (
+    SELECT 1
+    FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+    WHERE `key` = 'key'
+    LIMIT 51
+  ) few
 );
 
 UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)

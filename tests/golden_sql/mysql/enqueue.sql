@@ -148,7 +148,7 @@ START TRANSACTION;
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
-VALUES ('key', -1, 1) AS given
+VALUES ('key', -:token, 1) AS given
 ON DUPLICATE KEY UPDATE `key` = given.`key`;
 
 SELECT `key`, value, `limit`
@@ -207,7 +207,7 @@ START TRANSACTION;
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
-VALUES ('key', -1, 2) AS given
+VALUES ('key', -:token, 2) AS given
 ON DUPLICATE KEY UPDATE `key` = given.`key`;
 
 SELECT `key`, value, `limit`
@@ -282,7 +282,7 @@ START TRANSACTION;
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
-VALUES ('key', -1, 1) AS given
+VALUES ('key', -:token, 1) AS given
 ON DUPLICATE KEY UPDATE `key` = given.`key`;
 
 SELECT `key`, value, `limit`

@@ -31,7 +31,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -40,6 +40,11 @@ FOR UPDATE;
 SELECT given.id
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
 DELETE p
@@ -54,8 +59,12 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
 
 (
   SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
+  FROM (
+    SELECT 1
+    FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+    WHERE `key` = 'key'
+    LIMIT 51
+  ) few
 );
 
 SELECT job_id, concurrency_key
@@ -102,7 +111,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -111,6 +120,11 @@ FOR UPDATE;
 SELECT given.id
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
 DELETE p
@@ -125,11 +139,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -186,7 +196,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -195,6 +205,11 @@ FOR UPDATE;
 SELECT given.id
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
 DELETE p
@@ -209,11 +224,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -271,7 +282,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -280,6 +291,11 @@ FOR UPDATE;
 SELECT given.id
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
 DELETE p
@@ -303,11 +319,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -353,7 +365,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -362,6 +374,11 @@ FOR UPDATE;
 SELECT given.id
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
 DELETE p
@@ -395,11 +412,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -449,7 +462,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -468,11 +481,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
 SET value = CASE `key` WHEN 'key' THEN 0 END
@@ -490,7 +499,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -510,6 +519,11 @@ LEFT JOIN steady_queue_permits other FORCE INDEX (PRIMARY) ON other.job_id = giv
 SET p.job_id = given.heir
 WHERE other.job_id IS NULL;
 
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
+FOR UPDATE;
+
 DELETE p
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id;
@@ -520,11 +534,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
 SET value = CASE `key` WHEN 'key' THEN 0 END

@@ -54,7 +54,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -63,6 +63,11 @@ FOR UPDATE;
 SELECT given.id
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+SELECT p.`key`
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
 DELETE p
@@ -77,8 +82,12 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
 
 (
   SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
+  FROM (
+    SELECT 1
+    FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+    WHERE `key` = 'key'
+    LIMIT 51
+  ) few
 );
 
 SELECT job_id, concurrency_key
@@ -171,7 +180,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SELECT `key`, `limit`
+SELECT `key`, value, `limit`
 FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
 WHERE `key` IN ('key')
 ORDER BY `key`
@@ -207,11 +216,7 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-(
-  SELECT 'key' AS `key`, count(*)
-  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-  WHERE `key` = 'key'
-);
+-- ( ... as under "finished, with a limit"
 
 UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
 SET value = CASE `key` WHEN 'key' THEN 0 END

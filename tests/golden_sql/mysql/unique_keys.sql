@@ -133,7 +133,10 @@ FOR UPDATE;
 DELETE FROM `steady_queue_ready_executions`
 WHERE `steady_queue_ready_executions`.`job_id` = :job_1;
 
-DELETE FROM `steady_queue_permits` WHERE `steady_queue_permits`.`job_id` = :job_1;
+SELECT `steady_queue_permits`.`job_id`, `steady_queue_permits`.`key`
+FROM `steady_queue_permits`
+WHERE `steady_queue_permits`.`job_id` IN (:job_1)
+FOR UPDATE;
 
 SELECT UTC_TIMESTAMP(6);
 

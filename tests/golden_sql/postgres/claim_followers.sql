@@ -68,8 +68,20 @@ chain AS MATERIALIZED (
   WHERE holder.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
   GROUP BY holder."key" HAVING count(*) = count(held.job_id)
     AND (
-      SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = holder."key"
-    ) <= (SELECT "limit" FROM steady_queue_semaphores AS known WHERE known."key" = holder."key")
+      SELECT remaining
+      FROM steady_queue_semaphores AS known
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN count(*) > 50 THEN known.value ELSE known."limit" - count(*) END AS remaining
+        FROM (
+          SELECT
+          FROM steady_queue_permits AS permit
+          WHERE permit."key" >= known."key" AND permit."key" <= known."key"
+          ORDER BY permit."key"
+          LIMIT 51
+        ) AS few
+      ) AS free
+      WHERE known."key" = holder."key"
+    ) >= 0
 ),
 next AS MATERIALIZED (
   SELECT chain."key", chain.queue_name AS wanted_queue, first.*

@@ -102,7 +102,11 @@ EXECUTE steady_queue_2 (ARRAY['key']);
 
 PREPARE steady_queue_3 AS
 INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
-SELECT given."key", 0, concurrency_limit
+SELECT given."key",
+  concurrency_limit - (
+    SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = given."key"
+  ),
+  concurrency_limit
 FROM unnest($1::text[]) AS given("key")
 CROSS JOIN LATERAL (
   SELECT concurrency_limit
@@ -124,14 +128,18 @@ EXECUTE steady_queue_3 (ARRAY['key']);
 
 PREPARE steady_queue_4 AS
 WITH semaphore AS MATERIALIZED (
-  SELECT "key", "limit",
-    GREATEST(
-      0,
-      "limit" - (
-        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
-      )
-    ) AS remaining
+  SELECT "key", remaining
   FROM steady_queue_semaphores AS known
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) > 50 THEN known.value ELSE known."limit" - count(*) END AS remaining
+    FROM (
+      SELECT
+      FROM steady_queue_permits AS permit
+      WHERE permit."key" >= known."key" AND permit."key" <= known."key"
+      ORDER BY permit."key"
+      LIMIT 51
+    ) AS few
+  ) AS free
   WHERE "key" = ANY($1)
 ),
 picked AS MATERIALIZED (
@@ -142,7 +150,7 @@ picked AS MATERIALIZED (
     FROM steady_queue_blocked_executions AS waiting
     WHERE waiting.concurrency_key = semaphore."key"
     ORDER BY waiting."rank", waiting.job_id
-    LIMIT semaphore.remaining
+    LIMIT GREATEST(0, remaining)
   ) AS first
 ),
 admitted AS (
@@ -233,14 +241,18 @@ EXECUTE steady_queue_2 (ARRAY['key']);
 
 PREPARE steady_queue_3 AS
 WITH semaphore AS MATERIALIZED (
-  SELECT "key", "limit",
-    GREATEST(
-      0,
-      "limit" - (
-        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
-      )
-    ) AS remaining
+  SELECT "key", remaining
   FROM steady_queue_semaphores AS known
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) > 50 THEN known.value ELSE known."limit" - count(*) END AS remaining
+    FROM (
+      SELECT
+      FROM steady_queue_permits AS permit
+      WHERE permit."key" >= known."key" AND permit."key" <= known."key"
+      ORDER BY permit."key"
+      LIMIT 51
+    ) AS few
+  ) AS free
   WHERE "key" = ANY($1)
 ),
 picked AS MATERIALIZED (
@@ -251,7 +263,7 @@ picked AS MATERIALIZED (
     FROM steady_queue_blocked_executions AS waiting
     WHERE waiting.concurrency_key = semaphore."key"
     ORDER BY waiting."rank", waiting.job_id
-    LIMIT semaphore.remaining
+    LIMIT GREATEST(0, remaining)
   ) AS first
 ),
 admitted AS (

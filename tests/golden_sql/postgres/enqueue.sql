@@ -239,24 +239,34 @@ SHOW default_transaction_isolation;
 
 -- %(keys)s = ARRAY['key']
 -- %(limits)s = ARRAY[2]
-INSERT INTO steady_queue_semaphores ("key", value, "limit")
-SELECT "key", 0, "limit"
+INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
+SELECT "key",
+  CASE WHEN EXISTS (
+    SELECT 1 FROM steady_queue_semaphores AS existing WHERE existing."key" = given."key"
+  ) THEN 0 ELSE "limit" - (
+    SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = given."key"
+  ) END,
+  "limit"
 FROM unnest(%(keys)s::text[], %(limits)s::int[]) AS given("key", "limit")
 ORDER BY "key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE
-SET "limit" = excluded."limit"
+SET value = known.value - known."limit" + excluded."limit", "limit" = excluded."limit"
 RETURNING "key";
 
 -- %(keys)s = ARRAY['key']
 WITH semaphore AS MATERIALIZED (
-  SELECT "key", "limit",
-    GREATEST(
-      0,
-      "limit" - (
-        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
-      )
-    ) AS remaining
+  SELECT "key", remaining
   FROM steady_queue_semaphores AS known
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) > 50 THEN known.value ELSE known."limit" - count(*) END AS remaining
+    FROM (
+      SELECT
+      FROM steady_queue_permits AS permit
+      WHERE permit."key" >= known."key" AND permit."key" <= known."key"
+      ORDER BY permit."key"
+      LIMIT 51
+    ) AS few
+  ) AS free
   WHERE "key" = ANY(%(keys)s)
 ),
 picked AS MATERIALIZED (
@@ -267,7 +277,7 @@ picked AS MATERIALIZED (
     FROM steady_queue_blocked_executions AS waiting
     WHERE waiting.concurrency_key = semaphore."key"
     ORDER BY waiting."rank", waiting.job_id
-    LIMIT semaphore.remaining
+    LIMIT GREATEST(0, remaining)
   ) AS first
 ),
 admitted AS (

@@ -98,12 +98,7 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = GREATEST(
-    0,
-    "limit" + (
-      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
-    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
-  )
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
@@ -203,12 +198,7 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = GREATEST(
-    0,
-    "limit" + (
-      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
-    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
-  )
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM deleted)
@@ -343,12 +333,7 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = GREATEST(
-    0,
-    "limit" + (
-      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
-    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
-  )
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
@@ -487,12 +472,7 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = GREATEST(
-    0,
-    "limit" + (
-      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
-    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
-  )
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
@@ -614,12 +594,7 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = GREATEST(
-    0,
-    "limit" + (
-      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
-    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
-  )
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 blocked AS (
@@ -649,14 +624,18 @@ EXECUTE steady_queue_1 (
 
 PREPARE steady_queue_2 AS
 WITH semaphore AS MATERIALIZED (
-  SELECT "key", "limit",
-    GREATEST(
-      0,
-      "limit" - (
-        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
-      )
-    ) AS remaining
+  SELECT "key", remaining
   FROM steady_queue_semaphores AS known
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) > 50 THEN known.value ELSE known."limit" - count(*) END AS remaining
+    FROM (
+      SELECT
+      FROM steady_queue_permits AS permit
+      WHERE permit."key" >= known."key" AND permit."key" <= known."key"
+      ORDER BY permit."key"
+      LIMIT 51
+    ) AS few
+  ) AS free
   WHERE "key" = ANY($1)
 ),
 picked AS MATERIALIZED (
@@ -667,7 +646,7 @@ picked AS MATERIALIZED (
     FROM steady_queue_blocked_executions AS waiting
     WHERE waiting.concurrency_key = semaphore."key"
     ORDER BY waiting."rank", waiting.job_id
-    LIMIT semaphore.remaining
+    LIMIT GREATEST(0, remaining)
   ) AS first
 ),
 admitted AS (
@@ -920,12 +899,7 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = GREATEST(
-    0,
-    "limit" + (
-      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
-    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
-  )
+  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)

@@ -2,18 +2,14 @@
 
 BEGIN IMMEDIATE;
 
-SELECT COALESCE(
-  (SELECT CAST("limit" AS INTEGER) FROM steady_queue_semaphores WHERE key = 'key'),
-  (
-    SELECT CAST(j.concurrency_limit AS INTEGER)
-    FROM steady_queue_blocked_executions b
-    JOIN steady_queue_jobs j ON j.id = b.job_id
-    WHERE b.concurrency_key = 'key'
-    ORDER BY b."rank", b.job_id
-    LIMIT 1
-  )
-),
-  (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
+SELECT CAST(s."limit" AS INTEGER),
+  CASE WHEN (
+    SELECT count(*) FROM (SELECT 1 FROM steady_queue_permits p WHERE p.key = s.key LIMIT 51)
+  ) > 50 THEN CAST(s.value AS INTEGER) ELSE CAST(s."limit" AS INTEGER) - (
+    SELECT count(*) FROM steady_queue_permits p WHERE p.key = s.key
+  ) END
+FROM steady_queue_semaphores s
+WHERE key = 'key';
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -44,6 +40,16 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 
--- SELECT COALESCE( ... as under "a key with a waiting job"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "a key with a waiting job"
+
+SELECT (
+  SELECT CAST(j.concurrency_limit AS INTEGER)
+  FROM steady_queue_blocked_executions b
+  JOIN steady_queue_jobs j ON j.id = b.job_id
+  WHERE b.concurrency_key = 'key'
+  ORDER BY b."rank", b.job_id
+  LIMIT 1
+),
+  (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
 
 COMMIT;

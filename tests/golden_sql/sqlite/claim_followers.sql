@@ -17,7 +17,11 @@ FROM json_each('[:job_1]') AS wanted
 JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value AND c.process_id = :process
 JOIN steady_queue_permits p ON p.job_id = c.job_id
 JOIN steady_queue_semaphores s ON s.key = p.key
-WHERE s."limit" >= (SELECT count(*) FROM steady_queue_permits WHERE key = s.key)
+WHERE CASE WHEN (
+  SELECT count(*) FROM (SELECT 1 FROM steady_queue_permits p WHERE p.key = s.key LIMIT 51)
+) > 50 THEN CAST(s.value AS INTEGER) ELSE CAST(s."limit" AS INTEGER) - (
+  SELECT count(*) FROM steady_queue_permits p WHERE p.key = s.key
+) END >= 0
   AND c.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses);
 
 SELECT j.id IS NOT NULL

@@ -158,16 +158,22 @@ INSERT OR REPLACE INTO steady_queue_blocked_executions (
 )
 VALUES (:job_1, 'default', 0, 0, ':time', 'key');
 
-SELECT COALESCE(
-  (SELECT CAST("limit" AS INTEGER) FROM steady_queue_semaphores WHERE key = 'key'),
-  (
-    SELECT CAST(j.concurrency_limit AS INTEGER)
-    FROM steady_queue_blocked_executions b
-    JOIN steady_queue_jobs j ON j.id = b.job_id
-    WHERE b.concurrency_key = 'key'
-    ORDER BY b."rank", b.job_id
-    LIMIT 1
-  )
+SELECT CAST(s."limit" AS INTEGER),
+  CASE WHEN (
+    SELECT count(*) FROM (SELECT 1 FROM steady_queue_permits p WHERE p.key = s.key LIMIT 51)
+  ) > 50 THEN CAST(s.value AS INTEGER) ELSE CAST(s."limit" AS INTEGER) - (
+    SELECT count(*) FROM steady_queue_permits p WHERE p.key = s.key
+  ) END
+FROM steady_queue_semaphores s
+WHERE key = 'key';
+
+SELECT (
+  SELECT CAST(j.concurrency_limit AS INTEGER)
+  FROM steady_queue_blocked_executions b
+  JOIN steady_queue_jobs j ON j.id = b.job_id
+  WHERE b.concurrency_key = 'key'
+  ORDER BY b."rank", b.job_id
+  LIMIT 1
 ),
   (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
 
@@ -249,7 +255,9 @@ INSERT OR REPLACE INTO steady_queue_blocked_executions (
 )
 VALUES (:job_3, 'default', 0, 0, ':time', 'key');
 
--- SELECT COALESCE( ... as under "a job with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "a job with a limit"
+
+-- SELECT ( ... as under "a job with a limit"
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -305,7 +313,9 @@ INSERT OR REPLACE INTO steady_queue_blocked_executions (
 )
 VALUES (:job_1, 'default', 0, 0, ':time', 'key');
 
--- SELECT COALESCE( ... as under "a job with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "a job with a limit"
+
+-- SELECT ( ... as under "a job with a limit"
 
 SELECT job_id
 FROM steady_queue_blocked_executions

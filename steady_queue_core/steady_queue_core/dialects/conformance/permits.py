@@ -12,6 +12,7 @@ from typing import Any
 from django.db.transaction import atomic
 
 from ..outcome import Ending, Outcome
+from ..portable import FEW_PERMITS
 from ..records import ClaimedJob, NewJob, QueueSelector
 from .base import ConformanceCase, ending, limited_job, new_job
 from .transactions import Refused
@@ -214,6 +215,17 @@ class PermitCases(ConformanceCase):
         for claim in claims:
             self.assertEqual(self.ids("Blocked"), [waiting])
             self.settle(self.finished(claim))
+        self.assertEqual((self.ids("Ready"), self.left()), ([waiting], 0))
+
+    def test_permits_that_are_out_count_however_many_there_are(self) -> None:
+        many = FEW_PERMITS + 5
+        self.enqueue(*[limited_job(to=many)] * many)
+        claims = self.claim(many)
+        [waiting] = self.enqueue(limited_job(to=many - 2))
+        for claim in claims[:3]:
+            self.assertEqual(self.ids("Blocked"), [waiting])
+            self.settle(self.finished(claim))
+            self.check_permits()
         self.assertEqual((self.ids("Ready"), self.left()), ([waiting], 0))
 
     def test_a_changed_limit_counts_for_permits_that_are_left(self) -> None:

@@ -16,7 +16,7 @@ from .followers import claim_followers
 from .listing import count_ready, excluded_ranges, list_queues, paused_queues, prefix_end
 from .observers import is_watched
 from .own import end_discarded, members_of
-from .permits import admit
+from .permits import FEW_PERMITS, admit, end_permits, recount
 from .scan_position import MANY_PAUSED, Bookmarks, Span
 from .settle import settle
 from .tokens import FIRST_TOKEN, next_token
@@ -24,6 +24,7 @@ from .transactions import lock_rows, transaction
 from .upserts import insert_if_absent, upsert
 
 __all__ = [
+    "FEW_PERMITS",
     "FIRST_TOKEN",
     "MANY_PAUSED",
     "Bookmarks",
@@ -39,6 +40,7 @@ __all__ = [
     "dispatch",
     "due_at",
     "end_discarded",
+    "end_permits",
     "enqueue",
     "excluded_ranges",
     "insert_if_absent",
@@ -53,6 +55,7 @@ __all__ = [
     "now",
     "paused_queues",
     "prefix_end",
+    "recount",
     "settle",
     "storable",
     "transaction",

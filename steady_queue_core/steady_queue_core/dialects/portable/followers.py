@@ -14,6 +14,7 @@ from .claim import claimed_job
 from .listing import paused_queues
 from .models import model, moved
 from .own import lock_rows, present_time, transaction
+from .permits import free_permits
 from .tokens import next_token
 
 
@@ -55,11 +56,13 @@ def _is_intact(connection: BaseDatabaseWrapper, process: ProcessIdentity, chain:
     tokens = {claim.job_id: claim.token for claim in chain.holders}
     claims = model("ClaimedExecution").objects.using(using).filter(process_id=process.id)
     held = dict(claims.filter(pk__in=tokens).values_list("pk", "token"))
-    permits = model("Permit").objects.using(using).filter(key=chain.key)
+    permits = model("Permit").objects.using(using).filter(pk__in=tokens, key=chain.key)
     # Locked, so that what is newer than this transaction's snapshot is seen as well.
     permitted = {row.pk for row in lock_rows(connection, permits, wait=True)}
-    limits = model("Semaphore").objects.using(using).filter(pk=chain.key, limit__gte=len(permitted))
-    return held == tokens and permitted.issuperset(tokens) and limits.exists()
+    semaphores = model("Semaphore").objects.using(using).filter(pk=chain.key)
+    [semaphore] = lock_rows(connection, semaphores, wait=True)
+    is_within_limit = free_permits(connection, semaphore) >= 0
+    return held == tokens and permitted.issuperset(tokens) and is_within_limit
 
 
 def _follow(

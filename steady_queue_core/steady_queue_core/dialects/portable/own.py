@@ -16,6 +16,7 @@ from django.db.models import Model, QuerySet
 
 from ..membership import Link, MemberState
 from ..operations import Operations
+from ..present_rows import PresentRows
 
 #: What returns the dialect of a database: it imports these modules, and puts itself here.
 pick: list[Callable[[str], Operations]] = []
@@ -34,6 +35,11 @@ def transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]
 def lock_rows(connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool) -> QuerySet[Any]:
     """Return ``rows``, to be locked in the way of the dialect."""
     return _dialect_of(connection).lock_rows(connection, rows, wait=wait)
+
+
+def present_rows(connection: BaseDatabaseWrapper) -> PresentRows:
+    """Return what reads rows as of now, whatever the current transaction sees."""
+    return PresentRows(connection, _dialect_of(connection))
 
 
 def insert_if_absent(

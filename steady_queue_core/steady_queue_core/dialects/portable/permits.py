@@ -1,16 +1,26 @@
-"""Permits of semaphores: which of the jobs with the same concurrency key may run."""
+"""Permits of semaphores: which of the jobs with the same concurrency key may run.
+
+A semaphore's value is its limit less the permits that are held, so that nobody has to count them.
+What else has changed permits may have left it wrong: it is corrected where they are few, or by
+``recount``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F
 
 from .clock import storable
 from .models import model
-from .own import insert_if_absent, lock_rows, present_time, transaction
+from .own import insert_if_absent, lock_rows, present_rows, present_time, transaction
 from .tokens import FIRST_TOKEN
+
+#: Up to so many permits of a key are counted; for more of them, the semaphore's value stands.
+FEW_PERMITS = 50
 
 
 def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
@@ -30,10 +40,28 @@ def lock_semaphores(connection: BaseDatabaseWrapper, keys: Iterable[str]) -> Non
     list(lock_rows(connection, rows.order_by("pk"), wait=True))
 
 
-def end_permits(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> None:
-    """Delete the permits of jobs, whose semaphores are locked."""
+def end_permits(connection: BaseDatabaseWrapper, job_ids: Collection[int]) -> None:
+    """Delete the permits of jobs, whose semaphores are locked, and give them back to these."""
     rows = model("Permit").objects.using(connection.alias).filter(pk__in=job_ids)
-    rows._raw_delete(connection.alias)
+    ended = Counter(row.key for row in lock_rows(connection, rows, wait=True))
+    if ended:
+        rows._raw_delete(connection.alias)
+        change_values(connection, ended)
+
+
+def change_values(connection: BaseDatabaseWrapper, changes: Mapping[str, int]) -> None:
+    """Add to the values of locked semaphores."""
+    semaphores = model("Semaphore").objects.using(connection.alias)
+    for key, change in changes.items():
+        semaphores.filter(pk=key).update(value=F("value") + change)
+
+
+def recount(connection: BaseDatabaseWrapper, keys: Iterable[str]) -> None:
+    """Correct the values of locked semaphores, by all the permits of their keys."""
+    using = connection.alias
+    for key in sorted(keys):
+        holders = _holders(connection, key)
+        model("Semaphore").objects.using(using).filter(pk=key).update(value=F("limit") - holders)
 
 
 def pass_permit(connection: BaseDatabaseWrapper, job_id: int, heir: int, token: int) -> None:
@@ -66,11 +94,8 @@ def _admit(connection: BaseDatabaseWrapper, key: str, limit: int | None) -> int:
     semaphore = _lock_or_create(connection, key, limit, waiting)
     if semaphore is None:
         return 0
-    # Locked, so that what is newer than this transaction's snapshot is seen as well.
-    permits = model("Permit").objects.using(using).filter(key=key)
-    holders = len(lock_rows(connection, permits, wait=True))
-    left = max(0, semaphore.limit - holders)
-    admitted = list(lock_rows(connection, waiting[:left], wait=True)) if left else []
+    left = free_permits(connection, semaphore)
+    admitted = list(lock_rows(connection, waiting[:left], wait=True)) if left > 0 else []
     if admitted:
         unblock(connection, admitted)
     semaphore.value = left - len(admitted)
@@ -90,11 +115,26 @@ def _lock_or_create(
             limit = waiting.values_list("job__concurrency_limit", flat=True).first()
         if limit is None:
             return None
-        insert_if_absent(connection, model("Semaphore")(key=key, value=0, limit=limit), ["key"])
+        left = limit - _holders(connection, key)
+        insert_if_absent(connection, model("Semaphore")(key=key, value=left, limit=limit), ["key"])
         semaphore = rows.get()
-    elif limit is not None:
+    if limit is not None:
+        semaphore.value += limit - semaphore.limit
         semaphore.limit = limit
     return semaphore
+
+
+def free_permits(connection: BaseDatabaseWrapper, semaphore: Any) -> int:
+    """Return how many permits of a locked semaphore are left; less than none, if more are held than
+    its limit allows."""
+    permits = model("Permit").objects.using(connection.alias).filter(key=semaphore.key)
+    few = present_rows(connection).number_of(permits[: FEW_PERMITS + 1])
+    return int(semaphore.value if few > FEW_PERMITS else semaphore.limit - few)
+
+
+def _holders(connection: BaseDatabaseWrapper, key: str) -> int:
+    permits = model("Permit").objects.using(connection.alias).filter(key=key)
+    return present_rows(connection).number_of(permits)
 
 
 def unblock(connection: BaseDatabaseWrapper, rows: Sequence[Any]) -> None:

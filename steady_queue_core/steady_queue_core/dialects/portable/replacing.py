@@ -14,7 +14,7 @@ from ..records import NewJob
 from .clock import storable
 from .enqueue import due_at, execution_row, job_row
 from .models import model
-from .permits import lock_semaphores
+from .permits import end_permits, lock_semaphores
 
 #: In the order in which jobs pass through them: a job that moves on while its row is awaited is
 #: found in the next.
@@ -127,6 +127,5 @@ def _take_out(
             for row in dialect.lock_rows(connection, rows.filter(pk=job_id), wait=True):
                 found[job_id] = row
                 rows.filter(pk=job_id)._raw_delete(using)
-    for job_id in found:
-        model("Permit").objects.using(using).filter(pk=job_id)._raw_delete(using)
+    end_permits(connection, found)
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...dialects import portable
 from ...dialects.database import Database
 from ..execution import BlockedExecution, Execution
-from ..semaphore import Permit, lock_semaphores
+from ..semaphore import lock_semaphores
 
 
 def remove_executions(
@@ -33,6 +34,5 @@ def remove_executions(
         if held:
             rows.filter(pk__in=[row.pk for row in held])._raw_delete(database.alias)
             found += held
-    permits = Permit.objects.using(database.alias).filter(pk__in=[row.pk for row in found])
-    permits._raw_delete(database.alias)
+    portable.end_permits(database.connection, [row.pk for row in found])
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from ...dialects import portable
 from ...dialects.apart import LONG_AGO
 from ...dialects.database import Database
 from ...dialects.job_rate import slot_in, with_slot
-from ...dialects.portable.permits import unblock
+from ...dialects.portable.permits import change_values, unblock
 from ..execution import BlockedExecution, ScheduledExecution
 from ..semaphore import lock_semaphores
 
@@ -68,5 +69,7 @@ def _unblock(database: Database, job_ids: Sequence[int], due: Sequence[Scheduled
     # One that was replaced meanwhile may wait for another permit.
     rows = list(database.lock_rows(blocked.filter(concurrency_key__in=keys), wait=True))
     unblock(database.connection, rows)
-    database.admit(keys)  # Counts the permits anew.
+    taken = Counter(row.concurrency_key for row in rows)
+    change_values(database.connection, {key: -count for key, count in taken.items()})
+    database.admit(keys)
     return len(rows)

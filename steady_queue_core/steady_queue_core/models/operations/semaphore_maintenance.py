@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models.functions import Coalesce
 
 from ...dialects import portable
 from ...dialects.database import Database
@@ -57,11 +57,15 @@ class SemaphoreMaintenance:
             keys = self._lock(keys)
             expired = self._expired(keys)  # Again: their jobs may have ended meanwhile.
             Permit.objects.using(self.using).filter(pk__in=list(expired))._raw_delete(self.using)
-            return self.database.admit(keys)
+            return self._admit(keys)
 
     def _recount(self, keys: Collection[str]) -> int:
         with self.database.transaction():
-            return self.database.admit(self._lock(keys))
+            return self._admit(self._lock(keys))
+
+    def _admit(self, keys: Sequence[str]) -> int:
+        portable.recount(self.database.connection, keys)
+        return self.database.admit(keys)
 
     def _lock(self, keys: Collection[str]) -> list[str]:
         """Lock semaphores; return the keys without those that somebody else has locked, which are
@@ -108,7 +112,7 @@ class SemaphoreMaintenance:
         holders = of_key.values("key").annotate(number=Count("pk")).values("number")
         waiting = BlockedExecution.objects.using(self.using).filter(concurrency_key=OuterRef("pk"))
         semaphores = Semaphore.objects.using(self.using).annotate(
-            left=Greatest(F("limit") - Coalesce(Subquery(holders), Value(0)), Value(0))
+            left=F("limit") - Coalesce(Subquery(holders), Value(0))
         )
         wrong = semaphores.filter(~Q(value=F("left")) | Q(Exists(waiting), value__gt=0))
         existing = Semaphore.objects.using(self.using).filter(pk=OuterRef("concurrency_key"))
