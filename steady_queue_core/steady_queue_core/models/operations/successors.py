@@ -14,15 +14,20 @@ def without_successors(jobs: QuerySet[Any], batches: Iterable[list[int]]) -> Ite
     """Yield ``batches`` of ids of ready jobs, each of which the caller changes before it asks for
     the next one, without those that have got their permits from jobs of earlier batches.
 
-    ``jobs`` are all jobs.
+    ``jobs`` are all jobs. A batch is read before the one ahead of it is changed: after the last one
+    nobody asks who has got permits, of which a key may have very many.
     """
     successors = set[int]()
-    for job_ids in batches:
+    reading = iter(batches)
+    job_ids = next(reading, None)
+    while job_ids is not None:
+        following = next(reading, None)
         left = [pk for pk in job_ids if pk not in successors]
-        keys = _limited(jobs, left)
+        keys = set[str]() if following is None else _limited(jobs, left)
         before = _holders(jobs.db, keys)
         yield left
         successors |= _holders(jobs.db, keys) - before
+        job_ids = following
 
 
 def _limited(jobs: QuerySet[Any], job_ids: Collection[int]) -> set[str]:
