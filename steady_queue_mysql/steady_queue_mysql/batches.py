@@ -44,6 +44,8 @@ class Result(NamedTuple):
     """The result of a statement."""
 
     rows: Sequence[tuple[Any, ...]]
+    #: How many rows were found, or changed.
+    affected: int = 0
 
 
 def execute_all(connection: BaseDatabaseWrapper, statements: Sequence[Statement]) -> list[Result]:
@@ -115,7 +117,7 @@ def _execute(cursor: Any, batch: Sequence[Statement]) -> list[Result]:
     cursor.execute(sql, values or None)
     while True:
         rows = cursor.fetchall() if cursor.description else ()
-        results.append(Result(rows))
+        results.append(Result(rows, cursor.rowcount))
         if not cursor.nextset():
             return results
 

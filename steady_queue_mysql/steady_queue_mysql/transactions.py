@@ -147,6 +147,12 @@ def sees_past(connection: BaseDatabaseWrapper) -> bool:
     return not reads_committed(connection)
 
 
+def is_serializable(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether the caller's transaction locks whatever it reads."""
+    wrapper: Any = connection
+    return bool(wrapper.isolation_level == "serializable")
+
+
 def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
     """Return whether the caller has begun a transaction."""
     return connection.in_atomic_block or not connection.get_autocommit()

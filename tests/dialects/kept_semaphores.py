@@ -105,7 +105,11 @@ class KeptSemaphores(ConformanceCase):
     def keep_fair_key(self) -> None:
         self.assert_held_up(
             fair_job("kept", delay=LATE),
-            [fair_job("free", delay=LATE), new_job(delay=LATE), limited_job("one", delay=LATE)],
+            [
+                *[fair_job(key, delay=LATE) for key in ("free", "kep", "kept1", "new")],
+                new_job(delay=LATE),
+                limited_job("one", delay=LATE),
+            ],
             lambda: self.enqueue(fair_job("kept")),
         )
 

@@ -429,7 +429,8 @@ def _questions(using: str) -> int:
 
 @on_every_database
 def test_one_job_takes_two_more_statements(using: str) -> None:
-    """One on PostgreSQL; for a key that is known as for one that is not."""
+    """One on PostgreSQL; for a key that is known as for one that is not, but for MySQL, where an
+    upsert of a known one would lock the gap beside it."""
     fair = Fair(using)
     plain = replace(of_key("a"), fair_key=None)
     numbers: list[int] = []
@@ -438,8 +439,8 @@ def test_one_job_takes_two_more_statements(using: str) -> None:
         with fair.dialect.transaction(fair.connection), counted(using) as found:
             fair.dialect.enqueue(fair.connection, [job])
         numbers += found
-    more = 1 if using == "postgres" else 2
-    assert [each - numbers[0] for each in numbers[1:]] == [more] * 3
+    new, known = {"postgres": (1, 1), "default": (2, 2)}.get(using, (4, 2))
+    assert [each - numbers[0] for each in numbers[1:]] == [new, known, new]
 
 
 @on_every_database
@@ -453,8 +454,9 @@ def test_many_jobs_take_few_more_statements(using: str) -> None:
         with fair.dialect.transaction(fair.connection), counted(using) as found:
             fair.dialect.enqueue(fair.connection, jobs)
         numbers += found
-    # Three of them give 500 jobs each their turns.
-    assert all(3 < each - numbers[0] <= 8 for each in numbers[1:])
+    # Three of them give 500 jobs each their turns; one inserts the keys that were not found.
+    most = 8 if using in ("default", "postgres") else 9
+    assert all(3 < each - numbers[0] <= most for each in numbers[1:])
 
 
 @on_every_database

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from threading import Event
 from typing import Any
 from unittest import mock
@@ -19,7 +20,7 @@ from steady_queue_mysql.claim import Claim
 from steady_queue_mysql.semaphores import counting
 from steady_queue_mysql.transactions import READ_COMMITTED, Transaction
 
-from ..dialects.kept_semaphores import KeptSemaphores
+from ..dialects.kept_semaphores import LATE, KeptSemaphores, fair_job
 from .cases import ServerCase, on_each_server
 
 
@@ -173,6 +174,30 @@ class Locks(KeptSemaphores, ServerCase):
                 with self.holding(lambda jobs=ours: self.enqueue(*jobs)):
                     self.enqueue(*[limited_job(key) for key in theirs])
                     self.elsewhere(lambda: self.settle(*map(self.finished, self.claim())))
+
+    def test_a_caller_that_enqueues_locks_only_its_own_fair_keys(self) -> None:
+        """Whether they are new or not, and however many: none of the gaps beside them."""
+        self.have_fair_queue()
+        self.be_impatient()
+        new = count()
+        for level in ("read committed", "repeatable read"):
+            for ours in ("d", "dg", "d", "dg"):
+                jobs = [fair_job(level[:4] + ours + key) for key in ours]
+                with (
+                    self.connected_with(level),
+                    self.holding(lambda jobs=jobs: self.enqueue(*jobs)),
+                ):
+                    beside = [job.fair_key + text for job in jobs for text in ("", "!")]
+                    theirs = [fair_job(f"{key[:-1]}{next(new)}") for key in beside]
+                    theirs += [fair_job(f"{key}{next(new)}") for key in beside]
+                    for job in theirs:
+                        self.enqueue(job)
+                    self.enqueue(*theirs, *[fair_job(f"{job.fair_key}+") for job in theirs])
+                    with self.never_waiting():
+                        self.due(*[fair_job(f"{job.fair_key}-", delay=LATE) for job in theirs])
+                        self.assertEqual(
+                            self.dialect.dispatch(self.connection, 99).moved, len(theirs)
+                        )
 
     def test_callers_with_other_keys_do_not_deadlock(self) -> None:
         def enqueue() -> None:

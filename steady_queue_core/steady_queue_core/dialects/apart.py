@@ -19,8 +19,8 @@ from django.db.models import QuerySet
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model
-from .records import Dispatched
-from .turns import Key, Turns
+from .records import Dispatched, TurnKey
+from .turns import Turns
 
 #: How many due jobs are looked at at once.
 PAGE = 500
@@ -38,7 +38,7 @@ class Need(NamedTuple):
     #: The key of a semaphore.
     permit: str | None = None
     #: The key in a fair queue.
-    turn: Key | None = None
+    turn: TurnKey | None = None
 
 
 @dataclass

@@ -46,6 +46,7 @@ from .portable.sequels import (
     write_metadata,
 )
 from .portable.steps import begun_sleeps, end_steps, step_row
+from .portable.turns import lock_turns, save_turns
 from .records import (
     STEP_COLUMNS,
     Arrival,
@@ -58,6 +59,8 @@ from .records import (
     ProcessIdentity,
     QueueSelector,
     StepRecord,
+    TurnKey,
+    TurnRow,
     Wakeup,
 )
 from .turns import Turns
@@ -621,6 +624,25 @@ class Dialect:
 
     def take_turn(self, connection: BaseDatabaseWrapper, arrival: Arrival) -> None:
         self._hooks.steady_queue_take_turn(connection=connection, arrival=arrival)
+
+    def lock_turns(
+        self, connection: BaseDatabaseWrapper, keys: Sequence[TurnKey]
+    ) -> dict[TurnKey, TurnRow]:
+        """Lock the rows of keys of fair queues in this order, creating those that are missing;
+        return them."""
+        if "steady_queue_lock_turns" not in self._implemented:
+            return lock_turns(connection, keys)
+        return cast(
+            "dict[TurnKey, TurnRow]",
+            self._hooks.steady_queue_lock_turns(connection=connection, keys=keys),
+        )
+
+    def save_turns(self, connection: BaseDatabaseWrapper, rows: Mapping[TurnKey, TurnRow]) -> None:
+        """Store the next turns of keys whose rows are locked."""
+        if "steady_queue_save_turns" in self._implemented:
+            self._hooks.steady_queue_save_turns(connection=connection, rows=rows)
+        else:
+            save_turns(connection, rows)
 
     def now(self, connection: BaseDatabaseWrapper) -> Expression:
         return cast(Expression, self._hooks.steady_queue_now(connection=connection))

@@ -31,7 +31,7 @@ is in one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -53,6 +53,8 @@ from .records import (
     ProcessIdentity,
     QueueSelector,
     StepRecord,
+    TurnKey,
+    TurnRow,
     Wakeup,
 )
 
@@ -77,6 +79,8 @@ OPTIONAL = frozenset(
         "steady_queue_save_checkpoint",
         "steady_queue_save_step",
         "steady_queue_take_turn",
+        "steady_queue_lock_turns",
+        "steady_queue_save_turns",
         "steady_queue_count_ready",
         "steady_queue_exact_collation",
         "steady_queue_tune_tables",
@@ -384,6 +388,28 @@ def steady_queue_take_turn(connection: BaseDatabaseWrapper, arrival: Arrival) ->
     that turn; if it equals the id of the job, 0.001 more. The next one is later by 1 / weight: the
     weight of the key in the table of shares, if that is from 1 to 1,000, or else the default one.
     A turn of a row that is not from 0 to 2**53 counts as 0.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_lock_turns(  # type: ignore[empty-body]
+    connection: BaseDatabaseWrapper, keys: Sequence[TurnKey]
+) -> dict[TurnKey, TurnRow]:
+    """Lock the rows of keys of fair queues in the order given, and create those that are missing,
+    with the turn 0; return them.
+
+    Optional; without it, the core upserts the rows, and locks them. A dialect needs it where that
+    would lock more than these rows, such as the gaps in which others insert theirs.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_save_turns(
+    connection: BaseDatabaseWrapper, rows: Mapping[TurnKey, TurnRow]
+) -> None:
+    """Store the next turns of keys of fair queues whose rows are locked.
+
+    Optional; without it, the core upserts the rows.
     """
 
 

@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
 from .membership import MemberState
-from .records import Arrival, DialectInfo, EnqueuedJob, NewJob
+from .records import Arrival, DialectInfo, EnqueuedJob, NewJob, TurnKey, TurnRow
 
 
 class Operations(Protocol):
@@ -57,6 +57,14 @@ class Operations(Protocol):
     def takes_turns(self) -> bool: ...
 
     def take_turn(self, connection: BaseDatabaseWrapper, arrival: Arrival) -> None: ...
+
+    def lock_turns(
+        self, connection: BaseDatabaseWrapper, keys: Sequence[TurnKey]
+    ) -> dict[TurnKey, TurnRow]: ...
+
+    def save_turns(
+        self, connection: BaseDatabaseWrapper, rows: Mapping[TurnKey, TurnRow]
+    ) -> None: ...
 
     def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int: ...
 

@@ -224,6 +224,25 @@ class StepRecord(NamedTuple):
 STEP_COLUMNS = ("token", "position", "is_sleep", "data", "stored_at")
 
 
+class Level(NamedTuple):
+    """The jobs of one rank in a queue, which share on their own."""
+
+    queue_name: str
+    rank: int
+
+
+#: A key of a fair queue: its level, and its text.
+TurnKey = tuple[Level, str]
+
+
+class TurnRow(NamedTuple):
+    """The row of a key of a fair queue."""
+
+    id: int
+    #: The next turn of the key.
+    turn: float
+
+
 class Arrival(NamedTuple):
     """A job of a fair queue that has just become ready."""
 

@@ -27,12 +27,10 @@ from .operations import Operations
 from .outcome import Destination, Ending, Outcome
 from .portable.models import model
 from .portable.tokens import claims_before
-from .records import Arrival, EnqueuedJob, NewJob
+from .records import Arrival, EnqueuedJob, Level, NewJob, TurnKey, TurnRow
 
 T = TypeVar("T")
 
-#: What identifies the row of a key.
-UNIQUE = ("queue_name", "rank", "key")
 #: What is read of a job that has become ready.
 COLUMNS = ("job_id", "queue_name", "rank", "token", "job__metadata", "job__started_at")
 #: How many jobs one statement gives their turns.
@@ -44,17 +42,6 @@ NUDGE = 0.001
 
 # Numbers, in the text: hundreds of parameters take drivers longer to place.
 WRITE = f"UPDATE {tables.READY} SET turn = CASE job_id {{cases}} END WHERE job_id IN ({{job_ids}})"
-
-
-class Level(NamedTuple):
-    """The jobs of one rank in a queue, which share on their own."""
-
-    queue_name: str
-    rank: int
-
-
-#: A key of a fair queue: its level, and its text.
-Key = tuple[Level, str]
 
 
 class Comers(NamedTuple):
@@ -131,7 +118,7 @@ class Turns:
         keys = {row.concurrency_key for row in rows if row.concurrency_key is not None}
         self.of_ready([row.pk for row in rows if row.concurrency_key is None], keys)
 
-    def key_of(self, queue_name: str, rank: int, metadata: object) -> Key | None:
+    def key_of(self, queue_name: str, rank: int, metadata: object) -> TurnKey | None:
         """Return the key that a job shares in, by its metadata, if its queue is fair."""
         if not self._is_fair(queue_name):
             return None
@@ -186,13 +173,14 @@ class Turns:
             self._dialect.take_turn(self._connection, charged[0])
             return
         # Those of all groups, before one of them takes its turns: in one order.
-        following = self._lock(sorted({(_level(each), each.key) for each in charged}))
+        rows = self._lock(sorted({(_level(each), each.key) for each in charged}))
+        following = {key: valid_number(row.turn, 0.0, LARGEST, 0.0) for key, row in rows.items()}
         for group in groups:
             self._put_first(group.free)
             self._take(group, following)
-        self._save(following)
+        self._save({key: row._replace(turn=following[key]) for key, row in rows.items()})
 
-    def _take(self, group: Comers, following: dict[Key, float]) -> None:
+    def _take(self, group: Comers, following: dict[TurnKey, float]) -> None:
         """Give each of these jobs the next turn of its key, which are locked."""
         arrivals = group.charged
         if not arrivals:
@@ -214,25 +202,16 @@ class Turns:
             turns = {each.job_id: _before(reached[_level(each)], each.job_id) for each in arrivals}
             self._write(turns)
 
-    def _lock(self, keys: Sequence[Key]) -> dict[Key, float]:
-        """Lock the rows of keys, in their order; return their next turns."""
-        following: dict[Key, float] = {}
+    def _lock(self, keys: Sequence[TurnKey]) -> dict[TurnKey, TurnRow]:
+        """Lock the rows of keys, in their order; return them."""
+        rows: dict[TurnKey, TurnRow] = {}
         for some in _parts(keys, MOST_JOBS):
-            # Written as they are: that locks them, and inserts those that are missing.
-            self._dialect.upsert(self._connection, _rows(dict.fromkeys(some, 0.0)), UNIQUE, ["key"])
-            for level, texts in _by_level(some).items():
-                rows = self._rows("Turn").filter(
-                    queue_name=level.queue_name, rank=level.rank, key__in=texts
-                )
-                # With a lock, to see what is newer than the snapshot of a caller's transaction.
-                for row in self._dialect.lock_rows(self._connection, rows, wait=True):
-                    following[level, row.key] = valid_number(row.turn, 0.0, LARGEST, 0.0)
-        return following
+            rows |= self._dialect.lock_turns(self._connection, some)
+        return rows
 
-    def _save(self, following: Mapping[Key, float]) -> None:
-        for some in _parts(list(following), MOST_JOBS):
-            rows = _rows({key: following[key] for key in some})
-            self._dialect.upsert(self._connection, rows, UNIQUE, ["turn"])
+    def _save(self, rows: Mapping[TurnKey, TurnRow]) -> None:
+        for some in _parts(list(rows), MOST_JOBS):
+            self._dialect.save_turns(self._connection, {key: rows[key] for key in some})
 
     def _weights(self, arrivals: Sequence[Arrival]) -> Callable[[Arrival], float]:
         """Return what looks up the weight of the key of a job."""
@@ -329,20 +308,6 @@ def _before(turn: float, job_id: int) -> float:
 def _unlike_id(turn: float, job_id: int) -> float:
     """Return a turn that differs from the id of its job, which says that it has none yet."""
     return turn + NUDGE if turn == job_id else turn
-
-
-def _rows(following: Mapping[Key, float]) -> list[Any]:
-    return [
-        model("Turn")(queue_name=level.queue_name, rank=level.rank, key=text, turn=turn)
-        for (level, text), turn in following.items()
-    ]
-
-
-def _by_level(keys: Iterable[Key]) -> dict[Level, list[str]]:
-    texts: dict[Level, list[str]] = {}
-    for level, text in keys:
-        texts.setdefault(level, []).append(text)
-    return texts
 
 
 def valid_number(value: object, least: float, largest: float, default: float) -> float:

@@ -44,7 +44,8 @@ def add(name: str, hooks: dict[str, Any], *cases: str) -> None:
     """Register a mutant that replaces several hooks."""
     replaced = {f"steady_queue_{hook}": function for hook, function in hooks.items()}
     unknown = replaced.keys() - hooks_of(sqlite).keys() - {
-        "steady_queue_exact_collation", "steady_queue_limit_silence", "steady_queue_ring",
+        "steady_queue_exact_collation", "steady_queue_limit_silence", "steady_queue_lock_turns",
+        "steady_queue_ring", "steady_queue_save_turns",
     }  # fmt: skip
     assert not unknown, unknown
     ALL.append(Mutant(name, replaced, tuple(f"test_{case}" for case in cases)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db.models import F
 
+from steady_queue_core.dialects.portable.turns import lock_turns, save_turns
+
 from .mutant import commit, fails, rows, sqlite
 from .taking import take
 
@@ -126,3 +128,15 @@ def gives_each_job_the_first_turn(connection, arrival):
 def commits_the_turn(connection, arrival):
     take_turn(connection, arrival)
     commit(connection)
+
+
+@fails("keys_are_locked_and_created_in_their_order", hook="lock_turns")
+def takes_all_keys_for_new(connection, keys):
+    found = lock_turns(connection, keys)
+    return {key: row._replace(turn=0.0) for key, row in found.items()}
+
+
+@fails("keys_are_locked_and_created_in_their_order",
+       "a_key_that_somebody_has_locked_is_waited_for", hook="save_turns")  # fmt: skip
+def saves_the_turns_of_other_ranks(connection, rows):
+    save_turns(connection, {(level._replace(rank=2), key): rows[level, key] for level, key in rows})

@@ -9,7 +9,7 @@ from itertools import pairwise
 from django.db.transaction import atomic
 
 from ..outcome import Ending
-from ..records import Arrival
+from ..records import Arrival, Level
 from .base import ConformanceCase, ending, limited_job, new_job
 
 #: Later than the id of any job; and later than any turn.
@@ -66,6 +66,40 @@ class TurnCases(ConformanceCase):
         self.rows("ReadyExecution").filter(queue_name="c").update(rank=1)
         self.pause("d")
         self.assertEqual([claim.queue_name for claim in self.claim(10)], ["b", "a", "c"])
+
+    # --- rows of keys
+
+    def test_keys_are_locked_and_created_in_their_order(self) -> None:
+        self.rows("Turn").create(queue_name="fair", key="a", rank=0, turn=5.5)
+        long = "\U0001f601" * 255
+        levels = [Level("fair", 0), Level("fair", 1), Level("FAIR", 0), Level(long, 0)]
+        keys = [(level, text) for level in levels for text in ("A", "a", long)]
+        known = dict.fromkeys(keys, 0.0) | {(levels[0], "a"): 5.5}
+        later = {key: number + 0.25 for number, key in enumerate(keys)}
+        for expected in (known, later):
+            with self.dialect.transaction(self.connection):
+                found = self.dialect.lock_turns(self.connection, keys)
+                self.assertEqual({key: row.turn for key, row in found.items()}, expected)
+                rows = {key: row._replace(turn=later[key]) for key, row in found.items()}
+                self.dialect.save_turns(self.connection, rows)
+        self.assertEqual(self.rows("Turn").count(), len(keys))
+
+    def test_a_key_that_somebody_has_locked_is_waited_for(self) -> None:
+        """Whether it existed before or not."""
+        key = (Level("fair", 0), "a")
+
+        def move_on() -> None:
+            with self.dialect.transaction(self.connection):
+                [row] = self.dialect.lock_turns(self.connection, [key]).values()
+                later = row._replace(turn=row.turn + 1)
+                self.dialect.save_turns(self.connection, {key: later})
+
+        for expected in (2, 4):
+            with self.holding(move_on) as end:
+                waiting = self.begin(lambda: self.again(move_on))
+                end(commit=True)
+                waiting.result(timeout=self.patience)
+            self.assertEqual(self.next_turn(), expected)
 
     # --- one job of a fair queue
 

@@ -49,6 +49,16 @@ def insert_if_absent(
     return _dialect_of(connection).insert_if_absent(connection, row, unique_fields)
 
 
+def upsert(
+    connection: BaseDatabaseWrapper,
+    rows: Sequence[Model],
+    unique_fields: Sequence[str],
+    update_fields: Sequence[str],
+) -> None:
+    """Insert rows, or update those that exist, in the way of the dialect."""
+    _dialect_of(connection).upsert(connection, rows, unique_fields, update_fields)
+
+
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     """Return the queues with ready jobs that the dialect lists."""
     return _dialect_of(connection).list_queues(connection, prefix)

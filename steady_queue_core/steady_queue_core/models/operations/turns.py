@@ -7,7 +7,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from ...dialects.turns import LARGEST, Level, reached, valid_number
+from ...dialects import Level
+from ...dialects.turns import LARGEST, reached, valid_number
 from ..turn import Turn
 from .clear import NEVER, Sweep
 
