@@ -157,7 +157,7 @@ class Ledger:
         return self.holders.setdefault(key, set())
 
     def left(self, key: str) -> int:
-        return max(0, self.limits[key] - len(self.held(key)))
+        return self.limits[key] - len(self.held(key))
 
     # --- what may happen
 
@@ -194,7 +194,7 @@ class Ledger:
         waiting.sort(key=lambda entry: entry.turn)
         if waiting and key not in self.limits:
             self.limits[key] = waiting[0].wanted.to
-        admitted = waiting[: self.left(key)] if waiting else []
+        admitted = waiting[: max(0, self.left(key))] if waiting else []
         for entry in admitted:
             entry.state = READY
             self.held(key).add(entry.job_id)
