@@ -61,7 +61,7 @@ def free(
     return {
         key: each.limit - few[key]
         if few[key] <= portable.FEW_PERMITS
-        else each.value + (ended or {}).get(key, 0)
+        else min(each.limit, each.value + (ended or {}).get(key, 0))
         for key, each in known.items()
     }
 

@@ -124,7 +124,8 @@ ended_permit AS (
   RETURNING "key"),
 counted AS (
   UPDATE {tables.SEMAPHORES} AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST("limit", value + (SELECT count(*) FROM ended_permit
+                                      WHERE "key" = known."key"))
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit)))""",
     Part.BLOCKED: f"""
 blocked AS (

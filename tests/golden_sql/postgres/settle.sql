@@ -98,7 +98,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
@@ -198,7 +200,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM deleted)
@@ -333,7 +337,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
@@ -472,7 +478,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
@@ -594,7 +602,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 blocked AS (
@@ -899,7 +909,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)

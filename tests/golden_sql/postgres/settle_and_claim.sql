@@ -174,7 +174,9 @@ ended_permit AS (
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
-  SET value = value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  SET value = LEAST(
+    "limit", value + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
+  )
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated),
