@@ -59,9 +59,9 @@ LEVELS = ("REPEATABLE READ", "SERIALIZABLE")
 def sees_past(using: str, level: str = "REPEATABLE READ") -> Iterator[None]:
     """A transaction that goes on seeing what there is at its beginning."""
     connection: Any = connections[using]
-    connection.isolation_level = None
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor:  # A new connection has the level of the settings.
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
+    connection.isolation_level = level.lower()
     try:
         with transaction.atomic(using=using):
             list(Job.objects.using(using).filter(pk=0))

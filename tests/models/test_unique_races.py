@@ -21,6 +21,7 @@ from ..core.driver import Driver
 from ..sizes import runs, sized
 from .everywhere import on_every_database, on_every_server, where_snapshots_are_old
 from .recurrence import tasks
+from .test_old_snapshots import sees_past
 
 THREADS = 50
 #: Seconds until a test is given up.
@@ -78,12 +79,7 @@ def in_atomic(using: str, work: Callable[[], Any], number: int) -> Any:
 
 def with_a_snapshot(using: str, work: Callable[[], Any], number: int) -> Any:
     """Call ``work`` in a transaction that has seen the tables before."""
-    connection: Any = connections[using]
-    connection.isolation_level = None
-    with connection.cursor() as cursor:
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    with transaction.atomic(using=using):
-        list(Job.objects.using(using).filter(pk=1))
+    with sees_past(using):
         list(UniqueKey.objects.using(using).filter(pk="none"))
         return work()
 

@@ -9,6 +9,8 @@ from typing import cast
 
 import pytest
 
+from steady_queue_mysql.session import LOCK_WAIT
+
 from ..servers import client
 from ..servers.kinds import KINDS
 from .conftest import MakeProject
@@ -134,7 +136,9 @@ def test_the_banner_names_the_server_and_what_is_set_there(
     assert number is not None
     told = supervisor.output()
     assert f": the server is {KINDS[server].title} {number[0]}\n" in told
-    setting = "lock_timeout = " if server == "postgres" else "wait up to 3 s for row locks\n"
+    setting = (
+        "lock_timeout = " if server == "postgres" else f"wait up to {LOCK_WAIT} s for row locks\n"
+    )
     assert told.count(": the queue's own ") == told.count(setting) == 1
 
 
