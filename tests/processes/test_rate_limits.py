@@ -67,8 +67,8 @@ def test_no_second_has_more_starts_than_it_may(
     rate = (JOBS - BURST) / (starts[JOBS - 1] - starts[0]) * PER
     claims = [row.token >> 32 for row in project.snapshot().jobs.values()]
     print(
-        f"\n{len(claims)} jobs, {len(starts)} starts, {troubles.killed} kills, {fullest(starts)} in the "
-        f"fullest second, {rate:.1f} a second, {sum(claims) / len(claims):.1f} claims each"
+        f"\n{len(claims)} jobs, {len(starts)} starts, {troubles.killed} kills, {fullest(starts)} "
+        f"in the fullest second, {rate:.1f} a second, {sum(claims) / len(claims):.1f} claims each"
     )
     assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
     assert troubles.killed >= 3

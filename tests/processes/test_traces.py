@@ -97,6 +97,8 @@ def test_jobs_of_many_kinds_leave_nothing_in_their_worker(
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
     round_of_kinds(project, kinds)
+    # The pool of the loop has as many threads as calls have ever been in them at once.
+    project.enqueue("await_thread", *[[0.1]] * 40)
     before = seen_by_tasks(project)
     threads, files = proc.threads(worker), len(proc.open_files(worker))
     for _ in range(sized(pytestconfig, merge=5, whole=100)):
