@@ -15,6 +15,7 @@ from .sweep import EXECUTORS, cells, some, sweep
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1800),  # What a merge does takes a few seconds.
     pytest.mark.parametrize("database", ["sqlite", *EACH_SERVER]),
 ]
 

@@ -13,6 +13,7 @@ from .sweep import sweep
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # What a merge does takes a few seconds.
 @pytest.mark.parametrize("database", EACH_SERVER)
 def test_a_lock_holds_up_one_job_at_the_most(database: str, pytestconfig: pytest.Config) -> None:
     few = random.Random(1).sample(LOCKS, 9)
