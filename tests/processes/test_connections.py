@@ -264,6 +264,20 @@ def test_wrappers_of_a_task_do_not_reach_the_next_one(
     assert record.getMessage().startswith("Task shop.tasks.sell #7 changed execute_wrappers on")
 
 
+def test_a_wrapper_is_not_left_in_a_thread_that_has_asked_nothing() -> None:
+    found: list[list[Any]] = []
+
+    def work() -> None:
+        connection.execute_wrappers.append(look)
+        tidy_connections()
+        found.append(list(connection.execute_wrappers))
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [[]]
+
+
 def test_wrappers_that_each_connection_gets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute_wrappers, "_lasting", {})
     connection_created.connect(watch)

@@ -28,9 +28,9 @@ logger = get_logger("steady_queue.worker")
 #: The prefix of the names of a worker's own threads.
 THREAD_PREFIX = "steady-queue-"
 
-#: ``any``: whether the current thread has ever connected to a database; ``work``: the latest piece
-#: of work after which its connections are tidied up, if it is a thread of an executor.
-_connected = threading.local()
+#: ``work``: the latest piece of work after which the connections of the current thread are tidied
+#: up, if it is a thread of an executor.
+_served = threading.local()
 #: Set where the process has other work than the queue's, and tasks are told by their context.
 is_shared = threading.Event()
 #: Set where a task never gets a connection that another one has used.
@@ -62,8 +62,7 @@ def tidy_connections(*, fresh: bool = False) -> None:
     """
     if _elsewhere:
         _close_of_ended_threads()
-    if not hasattr(_connected, "any"):
-        return
+    # Also in a thread that has never connected: a wrapper may be left where nothing is asked.
     for connection in connections.all(initialized_only=True):
         connection.queries_log.clear()  # With DEBUG, as Django does for each request.
         try:
@@ -141,7 +140,6 @@ def watch_connections(*, fresh: bool = False) -> None:
 
 
 def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
-    _connected.any = True
     with _opening:
         _opened.add(connection)
     if not _is_own(threading.current_thread()):
@@ -173,13 +171,13 @@ def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
     if connection not in _elsewhere:
         with _opening:
             _elsewhere.add(connection)
-    present: Future[Any] | None = getattr(_connected, "work", None)
+    present: Future[Any] | None = getattr(_served, "work", None)
     if present is not None and not present.done():
         return
-    _connected.work = work_of_thread()
-    if _connected.work is not None:
+    _served.work = work_of_thread()
+    if _served.work is not None:
         context, fresh = copy_context(), _wants_fresh.is_set()
-        _connected.work.add_done_callback(lambda work: context.run(tidy_connections, fresh=fresh))
+        _served.work.add_done_callback(lambda work: context.run(tidy_connections, fresh=fresh))
 
 
 def _close_of_ended_threads() -> None:
