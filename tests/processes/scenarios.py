@@ -31,6 +31,7 @@ SOON = with_constants(processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0)
 SPARING = with_constants(
     processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0,
     processes__supervisor__managed_processes__MIN_KILL_GRACE=60.0,
+    processes__supervisor__managed_processes__HELD_UP_GRACE=60.0,
 )
 
 

@@ -16,6 +16,7 @@ import pytest
 from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project
 from .scenarios import SHORT_LEASE, SPARING, queue, stop_all, thaw, wait_gone, wait_pruned
+from .storage import ServerDatabase
 from .test_delivery import Troubles
 from .test_task_processes import task_processes
 from .waiting import wait_for
@@ -186,10 +187,28 @@ def freeze_outside_of_statements(project: Project, pid: int) -> None:
     from .scenarios import freeze
 
     supervisor = project.supervisors[0]
-    if project.storage is project.file:
+    if not isinstance(project.storage, ServerDatabase):
         freeze(project, supervisor, pid)
-    else:
+        return
+    asked = OPEN[project.storage.address.scheme]
+    for _ in range(40):
         supervisor.send(signal.SIGSTOP, pid)
+        try:
+            # Whoever is stopped within one keeps its locks, for which the rescue would wait.
+            wait_for(lambda: project.query(asked) == [(0,)], 0.5)
+            return
+        except AssertionError:
+            thaw(supervisor, pid)
+    raise AssertionError(f"{pid} was always within a statement")
+
+
+#: How many transactions of the project are open.
+OPEN = {
+    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND xact_start IS NOT NULL",
+    "mysql": "SELECT count(*) FROM information_schema.innodb_trx "
+    "JOIN information_schema.processlist ON id = trx_mysql_thread_id WHERE db = database()",
+}
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)

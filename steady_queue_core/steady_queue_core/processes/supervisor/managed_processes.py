@@ -25,6 +25,8 @@ MIN_FROZEN = 3.0
 MAX_CHECK_GAP = 2.0
 #: Seconds that a replaced child gets to wake up and exit by itself.
 MIN_KILL_GRACE, MAX_KILL_GRACE = 10.0, 60.0
+#: The same where somebody waits for a lock meanwhile.
+HELD_UP_GRACE = 0.0
 
 
 class ManagedProcesses:
@@ -190,7 +192,7 @@ class ManagedProcesses:
         """Kill replaced children without further grace: one may hold a lock that we wait for."""
         for child in self:
             if child.kill_at is not None:
-                child.kill_at = time.monotonic()
+                child.kill_at = min(child.kill_at, time.monotonic() + HELD_UP_GRACE)
 
     @property
     def at_work(self) -> list[ManagedProcess]:
