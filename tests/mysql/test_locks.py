@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from itertools import count
+from itertools import count, product
 from threading import Event
 from typing import Any
 from unittest import mock
@@ -180,24 +180,26 @@ class Locks(KeptSemaphores, ServerCase):
         self.have_fair_queue()
         self.be_impatient()
         new = count()
-        for level in ("read committed", "repeatable read"):
-            for ours in ("d", "dg", "d", "dg"):
-                jobs = [fair_job(level[:4] + ours + key) for key in ours]
-                with (
-                    self.connected_with(level),
-                    self.holding(lambda jobs=jobs: self.enqueue(*jobs)),
-                ):
-                    beside = [job.fair_key + text for job in jobs for text in ("", "!")]
-                    theirs = [fair_job(f"{key[:-1]}{next(new)}") for key in beside]
-                    theirs += [fair_job(f"{key}{next(new)}") for key in beside]
-                    for job in theirs:
-                        self.enqueue(job)
-                    self.enqueue(*theirs, *[fair_job(f"{job.fair_key}+") for job in theirs])
-                    with self.never_waiting():
-                        self.due(*[fair_job(f"{job.fair_key}-", delay=LATE) for job in theirs])
-                        self.assertEqual(
-                            self.dialect.dispatch(self.connection, 99).moved, len(theirs)
-                        )
+        levels, known = ("read committed", "repeatable read"), (False, True)
+        for number, (level, are_known, ours) in enumerate(product(levels, known, ("d", "dg"))):
+            # Others each time: a key that was rolled back is in the index until it is purged, and
+            # whoever inserts it again locks the gap beside it.
+            jobs = [fair_job(f"{number}{ours}{key}") for key in ours]
+            if are_known:
+                self.enqueue(*jobs)
+            with (
+                self.connected_with(level),
+                self.holding(lambda jobs=jobs: self.enqueue(*jobs)),
+            ):
+                beside = [job.fair_key + text for job in jobs for text in ("", "!")]
+                theirs = [fair_job(f"{key[:-1]}{next(new)}") for key in beside]
+                theirs += [fair_job(f"{key}{next(new)}") for key in beside]
+                for job in theirs:
+                    self.enqueue(job)
+                self.enqueue(*theirs, *[fair_job(f"{job.fair_key}+") for job in theirs])
+                with self.never_waiting():
+                    self.due(*[fair_job(f"{job.fair_key}-", delay=LATE) for job in theirs])
+                    self.assertEqual(self.dialect.dispatch(self.connection, 99).moved, len(theirs))
 
     def test_callers_with_other_keys_do_not_deadlock(self) -> None:
         def enqueue() -> None:

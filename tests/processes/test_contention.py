@@ -112,7 +112,8 @@ def test_a_web_process_beside_four_workers_never_waits_long_or_finds_the_file_lo
                 web = write_in_a_crowd(project, crowd)
             errors += web["errors"]
             waits = sorted(web["waits"])
-            usual, longest = waits[len(waits) * 99 // 100], waits[-1]
+            # Of fewer than a hundred, the longest is still not what is usual.
+            usual, longest = waits[min(len(waits) * 99 // 100, len(waits) - 2)], waits[-1]
             written += len(waits) + CROWD
             print(
                 f"\n{len(waits)} writes beside {project.count('jobs')} jobs: median "
