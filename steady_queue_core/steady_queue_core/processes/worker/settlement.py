@@ -65,6 +65,8 @@ class Settlement:
         self.waiting: list[RunResult] = []
         #: Those that change a row which is locked: others do not wait for it.
         self._aside = SetAside()
+        #: Those that the database has refused by themselves: never stored with others again.
+        self._refused = SetAside()
         self._next_apart = 0.0
         #: Claims whose outcome may have been stored just before a connection was lost.
         self._uncertain: set[tuple[int, int]] = set()
@@ -104,20 +106,24 @@ class Settlement:
 
     def recall(self) -> None:
         """Let what was set aside wait again if its rows are free, or if nothing else is left to
-        store by a process that is to end. Raises ``Unavailable``."""
-        if not self._aside:
-            return
-        if self.context.stopping and not self.waiting:
+        store by a process that is to end; and try again to store what was refused. Raises
+        ``Unavailable``."""
+        is_last = self.context.stopping and not self.waiting
+        if self._aside and is_last:
             self.waiting = self._aside.take()
         elif self._aside.until_due <= 0:
             locked = self._locked_among(self._aside.results)
             again = self._aside.put_locked(self._aside.take(), locked)
             self.waiting = [*again, *self.waiting]
+        if self._refused and (is_last or self._refused.until_due <= 0):
+            refused = self._refused.take()
+            self.waiting = [*refused, *self.waiting]
+            self._settle_one_by_one(refused)
 
     @property
     def until_recall(self) -> float:
         """Seconds until outcomes that were set aside are to be stored; infinite without any."""
-        return self._aside.until_due
+        return min(self._aside.until_due, self._refused.until_due)
 
     def settle_and_claim(self, limit: int) -> list[ClaimedJob]:
         """Store the outcomes of the waiting results, and claim and return up to ``limit`` jobs.
@@ -157,6 +163,8 @@ class Settlement:
             # The server may refuse all of them, or one.
             self._next_apart = time.monotonic() + APART_PAUSE
             self._settle_one_by_one(batch)
+            if batch:
+                self._next_apart = 0.0
             raise Refused from unavailable
         except Exception as error:
             log_internal_error(
@@ -226,7 +234,8 @@ class Settlement:
         }
 
     def _with_heirs(self, batch: Sequence[RunResult]) -> Sequence[Outcome]:
-        ended = [result.outcome for result in (*self._aside.results, *self.waiting)]
+        others = (*self._aside.results, *self._refused.results, *self.waiting)
+        ended = [result.outcome for result in others]
         return self.heirs.named([result.outcome for result in batch], ended, self.held)
 
     def _settle(self, result: RunResult) -> set[int]:
@@ -238,28 +247,33 @@ class Settlement:
     def _settle_one_by_one(self, batch: Sequence[RunResult]) -> None:
         """Store the first results that wait, and let none of them keep others from it. Raises
         ``Unavailable``."""
-        refused = 0
-        for result in batch:
-            try:
-                self._settle_apart(result)
-            except Unavailable as unavailable:
-                if unavailable.refused:
-                    # Of a server that refuses everything, the first outcome tells as much as all.
-                    if not refused and not self._takes_writes():
+        refused: list[RunResult] = []
+        try:
+            for result in batch:
+                try:
+                    self._settle_apart(result)
+                except Unavailable as unavailable:
+                    if unavailable.refused:
+                        # Of a server that refuses everything, the first outcome tells as much as
+                        # all.
+                        if not refused and not self._takes_writes():
+                            raise
+                        refused.append(result)
+                    elif unavailable.lost:
                         raise
-                    refused += 1
-                elif unavailable.lost:
-                    raise
-                self._aside.put([result], needed_by(result.outcome))
-            except Exception:
-                log_internal_error(
-                    logger,
-                    "Job %d cannot be ended; it is tried again",
-                    result.outcome.job_id,
-                    extra=about("task.not_ended", task_id=str(result.outcome.job_id)),
-                )
-                self._aside.put([result], needed_by(result.outcome))
-            self.waiting.pop(0)
+                    else:
+                        self._aside.put([result], needed_by(result.outcome))
+                except Exception:
+                    log_internal_error(
+                        logger,
+                        "Job %d cannot be ended; it is tried again",
+                        result.outcome.job_id,
+                        extra=about("task.not_ended", task_id=str(result.outcome.job_id)),
+                    )
+                    refused.append(result)
+                self.waiting.pop(0)
+        finally:
+            self._refused.put(refused)
 
     def _settle_apart(self, result: RunResult) -> None:
         claim = self.held.get(result.outcome.job_id)
@@ -340,7 +354,8 @@ class Settlement:
                         status=result.outcome.ending.value,
                     ),
                 )
-        self._uncertain.difference_update(map(_claim_of, batch))
+        if self._uncertain:
+            self._uncertain.difference_update(map(_claim_of, batch))
         if stored:
             self.signal_sender.put(stored)
         if settled and jobs_settled.receivers:
