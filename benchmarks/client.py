@@ -175,6 +175,13 @@ def latency(adapter: Adapter, samples: str) -> Figures:
     return {**_quantiles(waits), "max": max(waits), "call_p50": _quantiles(whole)["p50"]}
 
 
+def calls(adapter: Adapter) -> Figures:
+    """Count the calls of functions that jobs take."""
+    from benchmarks.calls.probe import measure
+
+    return dict(measure(adapter))
+
+
 def _wait_for_stamp(directory: Path, sample: int, limit: float) -> None:
     deadline = time.monotonic() + limit
     while sample not in task_probe.stamps(directory):
@@ -225,7 +232,7 @@ def _effects_directory() -> Path:
 
 COMMANDS: dict[str, Callable[..., Figures]] = {
     function.__name__: function
-    for function in (prepare, fill, enqueue, bulk, compare, watch, latency)
+    for function in (prepare, fill, enqueue, bulk, compare, watch, latency, calls)
 }
 
 

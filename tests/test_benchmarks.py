@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import socketserver
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from benchmarks import client, project, table, task_probe
 from benchmarks.adapters import competitors
+from benchmarks.calls.tracer import Tracer
 from benchmarks.cli import main
 from benchmarks.competitor import _server_us
 from benchmarks.databases import NAMES, Counts
@@ -24,6 +26,7 @@ from benchmarks.options import Options
 from benchmarks.processes import Tree
 from benchmarks.proxy import Proxy
 from benchmarks.statements import Look
+from steady_queue_core import arguments
 
 ENDS = ("", "_cpu_us", "_server_us")
 
@@ -174,6 +177,29 @@ def test_the_harness_needs_no_environment(workspace: Path) -> None:
     )  # fmt: skip
     assert listed.returncode == 0, listed.stderr
     assert "floor" in listed.stdout
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the harness needs Python 3.12")
+def test_the_tracer_counts_the_calls_of_all_threads_and_finds_the_way_to_a_statement() -> None:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    encoded = arguments.encode([1], root="value")
+
+    def work() -> None:
+        arguments.decode(encoded)
+        connection.execute("SELECT 1")
+
+    with Tracer(arguments.decode.__code__) as tracer:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        work()
+    for ident in (thread.ident, threading.get_ident()):
+        assert ident is not None
+        assert tracer.calls[ident][work.__code__] == 1
+        assert tracer.calls[ident]["Connection.execute"] == 1
+        assert tracer.paths[ident]["statement"] == []
+        assert tracer.paths[ident]["decode"] == [arguments.decode.__code__]
+    connection.close()
 
 
 @pytest.mark.slow

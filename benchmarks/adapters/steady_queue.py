@@ -57,6 +57,30 @@ def hundred_keys(number: int) -> int:
     return task_probe.mark(number)
 """
 
+OPTIONS = """
+
+from datetime import timedelta
+
+from steady_queue_core import Unique
+from steady_queue_core import task as own_task
+
+
+@own_task(metadata={"origin": "benchmark"})
+def described(number: int) -> int:
+    return task_probe.mark(number)
+
+
+@limits_concurrency(key=lambda number: f"order {number}", to=3)
+@own_task(
+    unique=Unique(),
+    expires=timedelta(days=1),
+    timeout=timedelta(hours=1),
+    retention=timedelta(days=1),
+)
+def optioned(number: int) -> int:
+    return task_probe.mark(number)
+"""
+
 STOCK_DATABASE = 'DATABASES["default"].pop("OPTIONS")\n'
 
 
@@ -123,7 +147,8 @@ class SteadyQueue:
         return self._settings
 
     def files(self, options: Options) -> dict[str, str]:
-        return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE + portable.QUERY + LIMITED}
+        tasks = portable.TASKS + portable.COROUTINE + portable.QUERY + LIMITED + OPTIONS
+        return {"jobs/tasks.py": tasks}
 
     def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
         return [portable.manage(python, "steady_queue")]

@@ -1,0 +1,1 @@
+"""How many calls and files a job passes through: counted, so the same on every machine."""
