@@ -404,8 +404,8 @@ class SteadyQueueBackend(BaseTaskBackend):
             if self.stores_jobs:
                 require_shared_module(task)
             require_callbacks(task, self)
+            require_declared(task)  # Once it is, it stays so.
             self._valid.add(task)
-        require_declared(task)
         require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.payload_limits)
         require_storable_models(task, text, self.settings.argument_models)

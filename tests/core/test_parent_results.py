@@ -18,8 +18,8 @@ def test_references_come_back_as_they_are_or_as_values() -> None:
         text, resolve_models=True, result_of=lambda each: each.number
     )
     assert (args, kwargs) == ([3, [0]], {"x": (1,)})
-    assert arguments.has_results(text)
-    assert not arguments.has_results(arguments.encode_call([1, "a"], {}))
+    assert arguments.has_references(text)
+    assert not arguments.has_references(arguments.encode_call([1, "a"], {}))
 
 
 @pytest.mark.parametrize("stored", ["-1", "true", '"1"', "1.0", "null", "[1]", "4294967296", "{}"])

@@ -86,9 +86,9 @@ def test_a_job_that_has_ended_is_left_alone(watched: Watched) -> None:
     watched.begin(2, 0.1)
     await_that(lambda: watched.told)
     assert watched.told == [2]
-    assert watched.time_outs.is_watching
+    assert watched.time_outs.watched
     watched.time_outs.end(2)
-    assert not watched.time_outs.is_watching
+    assert not watched.time_outs.watched
 
 
 def test_a_job_that_is_not_to_blame_is_looked_at_again(watched: Watched) -> None:

@@ -18,7 +18,7 @@ and text that is not ours is a :class:`DeserializationError`.
 from __future__ import annotations
 
 from .canonical import canonical
-from .decoding import decode, decode_call, has_models, has_results
+from .decoding import decode, decode_call, has_models, has_references
 from .encoding import encode, encode_call
 from .errors import DeserializationError, TaskArgumentError
 from .limits import DEFAULT_LIMITS, PayloadLimits
@@ -38,5 +38,5 @@ __all__ = [
     "encode",
     "encode_call",
     "has_models",
-    "has_results",
+    "has_references",
 ]

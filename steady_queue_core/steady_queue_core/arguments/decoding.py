@@ -54,7 +54,7 @@ def decode(
         parse = _parse_resolving
     else:
         parse = _parse_referring
-    if result_of is not None and has_results(text):
+    if result_of is not None and tags.RESULT in text:
         resolve = _resolved if resolve_models else references.read
         parse = _parser(resolve, lambda stored: result_of(parent_result.read(stored)))
     try:
@@ -96,9 +96,9 @@ def has_models(text: str) -> bool:
     return tags.MODEL in text
 
 
-def has_results(text: str) -> bool:
-    """Say whether there may be references to results of other jobs in ``text``."""
-    return tags.RESULT in text
+def has_references(text: str) -> bool:
+    """Say whether there may be references to models, or to results of other jobs, in ``text``."""
+    return tags.PREFIX in text and (tags.MODEL in text or tags.RESULT in text)
 
 
 def _too_deep() -> DeserializationError:

@@ -675,7 +675,9 @@ class Dialect:
         self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
     ) -> None:
         """Notify listeners when the caller's transaction commits, or now if there is none."""
-        if self.rings and connection.in_atomic_block:
+        if not self.rings:
+            return
+        if connection.in_atomic_block:
             ring = partial(self.ring, connection, queue_names)
             on_commit(ring, using=connection.alias, robust=True)
         else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 
 #: The low bits of a token are random. After a restore or an asynchronous failover the database
 #: assigns the same ids and counts again, and outcomes from before must not match the new claims.
-RANDOM_BITS = 32
+RANDOM_BYTES = 4
+RANDOM_BITS = 8 * RANDOM_BYTES
 #: Tokens are positive 64-bit integers, so a job can be claimed two thousand million times.
 LARGEST = 2**63 - 1
 #: The least token of a claim. A job that was never claimed has a smaller one: 0, or a little more
@@ -22,4 +23,4 @@ def claims_before(token: int) -> int:
 def next_token(token: int) -> int:
     """Return the token of a claim of a job whose last token is ``token``, or 0 at first."""
     count = claims_before(token) + 1
-    return (count << RANDOM_BITS | secrets.randbits(RANDOM_BITS)) & LARGEST
+    return (count << RANDOM_BITS | int.from_bytes(os.urandom(RANDOM_BYTES))) & LARGEST

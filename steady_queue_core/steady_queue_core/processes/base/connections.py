@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -43,7 +43,7 @@ _waits_to_tidy = threading.Event()
 _opened: WeakSet[BaseDatabaseWrapper] = WeakSet()
 _opening = threading.Lock()
 #: Those that were opened by tasks, in threads that are not the queue's.
-_elsewhere: WeakSet[BaseDatabaseWrapper] = WeakSet()
+_elsewhere: set[ref[BaseDatabaseWrapper]] = set()
 #: The session settings of each connection when it was opened.
 _first_settings: WeakKeyDictionary[BaseDatabaseWrapper, dict[str, object]] = WeakKeyDictionary()
 #: Running coroutine tasks: they share the connections of one thread.
@@ -168,9 +168,9 @@ def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
     """Tidy up once the calling thread has done its present piece of work, if that is a task's."""
     if (is_shared.is_set() and running_task.get() is None) or serves_all_coroutines():
         return
-    if connection not in _elsewhere:
+    if ref(connection) not in _elsewhere:
         with _opening:
-            _elsewhere.add(connection)
+            _elsewhere.add(ref(connection, _elsewhere.discard))
     present: Future[Any] | None = getattr(_served, "work", None)
     if present is not None and not present.done():
         return
@@ -183,8 +183,9 @@ def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
 def _close_of_ended_threads() -> None:
     alive = {thread.ident for thread in threading.enumerate()}
     with _opening:
-        ended: list[Any] = [each for each in _elsewhere if _thread_of(each) not in alive]
-        _elsewhere.difference_update(ended)
+        known = [connection for each in _elsewhere.copy() if (connection := each()) is not None]
+        ended: list[Any] = [each for each in known if _thread_of(each) not in alive]
+        _elsewhere.difference_update(map(ref, ended))
     for connection in ended:
         with suppress(Exception):
             connection._close()
@@ -197,7 +198,7 @@ def _thread_of(connection: Any) -> int:
 
 def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
     opener = _openers.get(connection)
-    if opener in _coroutines and connection not in _elsewhere:
+    if opener in _coroutines and ref(connection) not in _elsewhere:
         return
     if connection.in_atomic_block or connection.closed_in_transaction:
         if connection.in_atomic_block:
@@ -248,7 +249,7 @@ def _is_used_up(connection: BaseDatabaseWrapper) -> bool:
         connection.errors_occurred = False
     # Django's default age of 0 means one request, and a worker has no requests. But nobody knows
     # how many threads tasks have.
-    keeps = not settings["CONN_MAX_AGE"] and connection not in _elsewhere
+    keeps = not settings["CONN_MAX_AGE"] and ref(connection) not in _elsewhere
     close_at = None if keeps else connection.close_at
     return close_at is not None and time.monotonic() >= close_at
 

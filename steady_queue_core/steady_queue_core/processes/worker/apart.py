@@ -3,7 +3,7 @@ worst, its own job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ...dialects import ClaimedJob, Outcome
@@ -115,8 +115,8 @@ def within_bounds(waiting: Sequence[RunResult]) -> Sequence[RunResult]:
 
 
 def _size_of(outcome: Outcome) -> int:
-    texts: Iterable[str | None] = (outcome.return_value, outcome.errors, outcome.message)
+    size = len(outcome.return_value or "") + len(outcome.errors or "") + len(outcome.message)
     if outcome.sequel is not None:
-        follow_ups = outcome.sequel.follow_ups
-        texts = (*texts, outcome.sequel.metadata, *(each.job.arguments for each in follow_ups))
-    return sum(len(text) for text in texts if text)
+        size += len(outcome.sequel.metadata or "")
+        size += sum(len(each.job.arguments) for each in outcome.sequel.follow_ups)
+    return size

@@ -163,7 +163,7 @@ class Attempt:
         other jobs. Raises ``PayloadError``."""
         # SQLite lets a row hold something other than text.
         text = str(self._opened())
-        return arguments.has_models(text) or arguments.has_results(text)
+        return arguments.has_references(text)
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
@@ -177,7 +177,7 @@ class Attempt:
             results = ParentResults(
                 using, self.claim.job_id, self._require_permitted, self.metadata
             )
-        self._set_call(*self._decode(resolve_models=True, result_of=results))
+        self.args, self.kwargs = self._decode(resolve_models=True, result_of=results)
 
     def _require_permitted(self, value: Any) -> None:
         permitted = self.backend.settings.argument_models
@@ -186,7 +186,7 @@ class Attempt:
     def decode_for_signals(self) -> None:
         """Decode the arguments without their models, or leave them empty if they are unreadable."""
         with suppress(DeserializationError):
-            self._set_call(*self._decode(resolve_models=False))
+            self.args, self.kwargs = self._decode(resolve_models=False)
 
     def positional_args(self) -> list[Any]:
         """Return the positional arguments, preceded by the context if the task takes it."""
@@ -298,7 +298,7 @@ class Attempt:
         )
         if self._outbox is not None and (follow_ups := self._outbox.close()):
             outcome = outcome._replace(sequel=Sequel(follow_ups))
-        outcome = self._noted(self._kept(outcome))
+        outcome = self._completed(outcome)
         if not is_told and self._task_result is None:
             return RunResult(outcome)
         self._end(TaskResultStatus.SUCCESSFUL, now())
@@ -385,7 +385,7 @@ class Attempt:
         if outcome.ending is Ending.FAILED and (self.metadata.snoozes or self.metadata.crashes):
             # Somebody may retry the job: it starts over.
             outcome = self._with_metadata(outcome, snoozes=0, crashes=())
-        outcome = self._noted(self._kept(outcome))
+        outcome = self._completed(outcome)
         return RunResult(outcome, self.task_result, self.backend, error)
 
     def lost(self, error: BaseException, ended_at: datetime, process: str) -> RunResult:
@@ -532,6 +532,13 @@ class Attempt:
         sequel = (outcome.sequel or Sequel())._replace(metadata=text or EMPTY, is_implied=False)
         return outcome._replace(sequel=sequel)
 
+    def _completed(self, outcome: Outcome) -> Outcome:
+        """Return ``outcome`` with what follows from the options of the job and from its task."""
+        # As for most jobs.
+        if self.claim.metadata is None and self._notes is None:
+            return outcome
+        return self._noted(self._kept(outcome))
+
     def _kept(self, outcome: Outcome) -> Outcome:
         """Return ``outcome`` with how long the job is kept, if it says so itself."""
         if self.claim.metadata is None:
@@ -568,9 +575,6 @@ class Attempt:
 
     def _result_scope(self) -> Scope:
         return result_scope(self.claim, self.claim.job_id)
-
-    def _set_call(self, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.args, self.kwargs = args, kwargs
 
     def _retry_delay(self, error: BaseException) -> float | None:
         """Return the seconds until the next attempt; ``None``: there is none."""

@@ -27,6 +27,7 @@ from ...errors import (
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, about, get_logger, running_task
 from ...middleware import QuietCall
+from ...project_code import contained
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.metadata import delivery_of
@@ -118,8 +119,10 @@ class Executor:
         if task is None:
             if len(self._tasks) > MOST_TASKS:
                 self._tasks.clear()
+            # Imports the module of the task.
+            found = contained(find_task, claim.task_path)
             task = self._tasks[key] = rebuilt(
-                find_task(claim.task_path),
+                found,
                 queue_name=claim.queue_name,
                 priority=-claim.rank,
                 backend=claim.backend_name,
@@ -274,6 +277,8 @@ class Executor:
     def _call(self, attempt: Attempt, task: Task) -> Any:
         """Call the function of a task, through the middleware of its backend if there is any."""
         function, chain = _function_of(task), attempt.backend.middleware
+        if chain is None and not task.takes_context:
+            return function(*attempt.args, **attempt.kwargs)
         try:
             if chain is None:
                 return function(*attempt.positional_args(), **attempt.kwargs)
@@ -286,6 +291,8 @@ class Executor:
     async def _acall(self, attempt: Attempt, task: Task) -> Any:
         """Async version of :meth:`_call`."""
         function, chain = _coroutine_function_of(task), attempt.backend.middleware
+        if chain is None and not task.takes_context:
+            return await function(*attempt.args, **attempt.kwargs)
         try:
             if chain is None:
                 return await function(*attempt.positional_args(), **attempt.kwargs)

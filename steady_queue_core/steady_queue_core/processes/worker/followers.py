@@ -34,7 +34,7 @@ class Followers:
     def __init__(self, runs_on_loop: Callable[[Task], bool]) -> None:
         self._runs_on_loop = runs_on_loop
         #: By the id of the job that each follows.
-        self._waiting: dict[int, Follower] = {}
+        self.waiting: dict[int, Follower] = {}
         #: The deadlines and the jobs followed, in order. Main thread only.
         self._deadlines: deque[tuple[float, int]] = deque()
 
@@ -45,19 +45,19 @@ class Followers:
             followed = each[0].follows
             assert followed is not None
             self._deadlines.append((deadline, followed))
-            self._waiting[followed] = Follower(each, deadline)
+            self.waiting[followed] = Follower(each, deadline)
 
     def next_of(self, job_id: int, *, on_loop: bool) -> Work | None:
         """Take out what follows a job, if it may start now in the same lane. Any thread."""
-        found = self._waiting.get(job_id)
+        found = self.waiting.get(job_id)
         if found is None or found.is_late or self._runs_on_loop(found.work[1]) is not on_loop:
             return None
-        taken = self._waiting.pop(job_id, None)  # The main thread may have withdrawn it.
+        taken = self.waiting.pop(job_id, None)  # The main thread may have withdrawn it.
         return taken.work if taken is not None else None
 
     def take(self, job_id: int) -> Follower | None:
         """Take out what follows a job."""
-        return self._waiting.pop(job_id, None) if self._waiting else None
+        return self.waiting.pop(job_id, None) if self.waiting else None
 
     def withdraw_after(self, job_id: int) -> Iterator[Work]:
         """Take out all that follow a job, one after the other."""
@@ -78,6 +78,6 @@ class Followers:
     @property
     def until_late(self) -> float:
         """Seconds until the next deadline; infinite while none waits."""
-        while self._deadlines and self._deadlines[0][1] not in self._waiting:
+        while self._deadlines and self._deadlines[0][1] not in self.waiting:
             self._deadlines.popleft()
         return self._deadlines[0][0] - lease_clock() if self._deadlines else math.inf

@@ -157,7 +157,11 @@ class Lanes:
     def shares(self, work: list[Work], left: int) -> Iterator[tuple[list[ClaimedJob], int]]:
         """Yield the jobs with a limit, by lane, and how many may follow each of them: ``left`` in
         all, and no more than are expected to start soon."""
-        limited = [each for each in work if _takes_part_in_chains(each[0])]
+        limited = [
+            each
+            for each in work
+            if each[0].concurrency_key is not None and follows_in_chain(each[0])
+        ]
         for lane in (self.threads, self.loop):
             holders = [claim for claim, task in limited if self._lane_of(task) is lane][:left]
             if holders and (share := min(lane.throughput.in_a_row, left // len(holders))):
@@ -168,7 +172,8 @@ class Lanes:
         """Return the jobs of ``work`` that have a unique key until they start, and have no place to
         start at once. Their lanes then hold fewer jobs beyond those that run."""
         # Most jobs have no metadata.
-        if not any(claim.metadata is not None and claim.ends_key_at_start for claim, _ in work):
+        described = [claim for claim, _ in work if claim.metadata is not None]
+        if not any(claim.ends_key_at_start for claim in described):
             return []
         late = []
         places = {lane: lane.throughput.size - lane.held for lane in (self.threads, self.loop)}
@@ -195,11 +200,12 @@ class Lanes:
             result, lane, seconds = self._finished.popleft()
             results.append(result)
             lane.note_end()
-            if self.time_outs.is_watching:  # It may have ended when it was being told to.
+            if self.time_outs.watched:  # It may have ended when it was being told to.
                 self.time_outs.end(result.outcome.job_id)
             if result.outcome.ending is not Ending.RELEASED:
                 durations[lane].append(seconds)
-            results += self._go_on_after(result.outcome)
+            if self.followers.waiting:
+                results += self._go_on_after(result.outcome)
         for lane, all_seconds in durations.items():
             if all_seconds:
                 mean = sum(all_seconds) / len(all_seconds)
@@ -293,15 +299,17 @@ class Lanes:
     def _run(self, claim: ClaimedJob, task: Task) -> Work | None:
         began = time.monotonic()
         limit = self._limit_of(claim, task)
-        if self._has_expired(claim):
+        if claim.metadata is not None and self._has_expired(claim):
             result = self.executor.expired(claim)
         elif self._may_start(claim, limit):
             result = self._run_interruptibly(claim, task, limit)
         else:
             result = RunResult(outcomes.released(claim))
-        if self.time_outs.is_watching:
+        if self.time_outs.watched:
             self.time_outs.end(claim.job_id)
-        following = self._following(result, on_loop=False)
+        following = None
+        if claim.concurrency_key is not None:
+            following = self._following(result, on_loop=False)
         self._finish(result, self.threads, time.monotonic() - began)
         self.executor.tidy()
         return following
@@ -337,16 +345,18 @@ class Lanes:
 
     async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:
         limit = self._limit_of(claim, task)
-        if self._has_expired(claim):
+        if claim.metadata is not None and self._has_expired(claim):
             result = self.executor.expired(claim)
         else:
             try:
                 result = await self._astart(claim, task, limit)
             except BaseException as error:
                 result = self._broken(claim, error)
-        if self.time_outs.is_watching:
+        if self.time_outs.watched:
             self.time_outs.end(claim.job_id)
-        following = self._following(result, on_loop=True)
+        following = None
+        if claim.concurrency_key is not None:
+            following = self._following(result, on_loop=True)
         seconds = time.monotonic() - began
         if self._event_loop.is_starting:  # It has had all of the loop to itself.
             seconds *= self._event_loop.size
@@ -370,14 +380,14 @@ class Lanes:
     def _following(self, result: RunResult, *, on_loop: bool) -> Work | None:
         """Take the job that follows one that has ended; before the main thread hears of its end,
         which would start it elsewhere."""
-        if result.outcome.concurrency_key is None or result.outcome.ending is Ending.RELEASED:
+        if result.outcome.ending is Ending.RELEASED:
             return None
         return self.followers.next_of(result.outcome.job_id, on_loop=on_loop)
 
     def _has_expired(self, claim: ClaimedJob) -> bool:
         """Whether a job has waited here for too long. Asked before it is marked as started: if the
         worker is killed then, the job is given back and expires with another one."""
-        return claim.metadata is not None and self.executor.expiry_clock.has_expired(claim)
+        return self.executor.expiry_clock.has_expired(claim)
 
     def _limit_of(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
         try:
@@ -436,10 +446,6 @@ def follows_in_chain(claim: ClaimedJob) -> bool:
     that is settled where its task runs does not: it cannot name an heir. Nor does one with a rate
     limit: it asks just before it starts."""
     return delivery_of(claim) != TRANSACTIONAL and not claim.has_rate
-
-
-def _takes_part_in_chains(claim: ClaimedJob) -> bool:
-    return claim.concurrency_key is not None and follows_in_chain(claim)
 
 
 def _report_time_out(claim: ClaimedJob) -> None:

@@ -45,7 +45,8 @@ class RatedStarts:
         """Ask for the starts of those of ``claims`` that have a rate limit, as far as there is
         ``room`` for them among the others. Return the outcomes of those that must not start, by
         their ids. Main thread only."""
-        rated = [claim for claim in claims if is_rated(claim)]
+        # Most jobs have no metadata.
+        rated = [claim for claim in claims if claim.metadata is not None and is_rated(claim)]
         if not rated:
             return {}
         room = sum(map(is_rated, claims[:room]))

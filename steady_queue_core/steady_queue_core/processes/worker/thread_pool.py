@@ -111,19 +111,19 @@ class ThreadPool:
         exception arrives from outside."""
         # In one call, for a thread that waits here finds an exception as soon as a call returns:
         # its value would be lost.
-        take = iter(self._waiting.get, taken)
+        take, thread = iter(self._waiting.get, taken), current_thread()
         while True:
             if not taken:
                 taken.extend(islice(take, 1))
             if taken[0] is None:
                 return
-            self._busy.add(current_thread())
+            self._busy.add(thread)
             work = taken.popleft()
             assert work is not None
             following = self._run_one(*work)
             if following is not None:
                 self._run_chain(following)
-            self._busy.discard(current_thread())
+            self._busy.discard(thread)
 
     def _run_one(self, claim: ClaimedJob, task: Task) -> Work | None:
         # A copy for each job keeps one task's context variables from the next.

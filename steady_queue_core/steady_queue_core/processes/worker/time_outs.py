@@ -53,7 +53,8 @@ class TimeOuts:
         report: Callable[[ClaimedJob], None],
     ) -> None:
         self._tell, self._give_up, self._report = tell, give_up, report
-        self._timed: dict[int, Timed] = {}
+        #: The attempts that run, and have a limit.
+        self.watched: dict[int, Timed] = {}
         #: Held while an attempt is told: an attempt that has ended is not told any more.
         self._changed = Condition()
         self._thread: Thread | None = None
@@ -74,7 +75,7 @@ class TimeOuts:
 
     def _watch_one(self, timed: Timed) -> None:
         with self._changed:
-            self._timed[timed.claim.job_id] = timed
+            self.watched[timed.claim.job_id] = timed
             if self._thread is None:
                 self._start()
             elif timed.next < self._wakes_at:
@@ -83,17 +84,12 @@ class TimeOuts:
     def end(self, job_id: int) -> None:
         """Stop watching an attempt, which has ended."""
         with self._changed:
-            self._timed.pop(job_id, None)
+            self.watched.pop(job_id, None)
             self.stuck.discard(job_id)
-
-    @property
-    def is_watching(self) -> bool:
-        """Whether an attempt is watched."""
-        return bool(self._timed)
 
     def expired(self, job_id: int) -> TimeLimit | None:
         """Return the limit of an attempt that was told to end."""
-        timed = self._timed.get(job_id)
+        timed = self.watched.get(job_id)
         return timed.limit if timed is not None and timed.is_told else None
 
     def close(self) -> None:
@@ -113,7 +109,7 @@ class TimeOuts:
                 due = self._act_on_due()
                 if not due:
                     # A job that ends before leaves us a time at which there is nothing to do.
-                    moments = [each.next for each in self._timed.values()]
+                    moments = [each.next for each in self.watched.values()]
                     self._wakes_at = min(moments, default=math.inf)
                     if not self._is_closed:
                         self._changed.wait(_pause(self._wakes_at))
@@ -125,7 +121,7 @@ class TimeOuts:
     def _act_on_due(self) -> list[Timed]:
         """Do what is due; return what it was."""
         now = time.monotonic()
-        due = [each for each in self._timed.values() if each.next <= now]
+        due = [each for each in self.watched.values() if each.next <= now]
         for timed in due:
             self._act(timed.claim.job_id, timed, now)
         return due
@@ -134,17 +130,17 @@ class TimeOuts:
         try:
             if not timed.is_told:
                 # In this order: what the attempt ends with is then known to be our doing.
-                self._timed[job_id] = timed._replace(is_told=True)
+                self.watched[job_id] = timed._replace(is_told=True)
                 self._tell(timed.claim)
             elif self._give_up(timed.claim):
                 self.stuck.add(job_id)
-                self._timed[job_id] = timed._replace(hopeless=math.inf)
+                self.watched[job_id] = timed._replace(hopeless=math.inf)
             else:
-                self._timed[job_id] = timed._replace(hopeless=now + DELAY)
+                self.watched[job_id] = timed._replace(hopeless=now + DELAY)
         except Exception as error:
             again = now + DELAY
             grace = 0.0 if timed.is_told else timed.limit.longest_grace
-            self._timed[job_id] = timed._replace(due=again, hopeless=again + grace)
+            self.watched[job_id] = timed._replace(due=again, hopeless=again + grace)
             log_internal_error(
                 logger,
                 "Job %d could not be told that its time is over",

@@ -11,7 +11,6 @@ from ...configuration import Configuration
 from ...dialects import ClaimedJob, Outcome, QueueSelector, Wakeup
 from ...errors import UnregisteredTaskError
 from ...logging import about, get_logger
-from ...project_code import contained
 from ..base import diagnosis
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock, Unavailable
@@ -328,7 +327,7 @@ class Worker:
                 if claim.metadata is not None and had_expired(claim):
                     self.settlement.add(self.executor.expired(claim))
                     continue
-                work.append((claim, contained(self.executor.task_of, claim)))
+                work.append((claim, self.executor.task_of(claim)))
             except UnregisteredTaskError as error:
                 self.settlement.add(self.executor.unknown(claim, error))
             except Exception as error:
