@@ -106,7 +106,6 @@ class ParentResults:
                 self.require(value)
                 value = arguments.decode(text, limits=limits)
         except DeserializationError as error:
-            raise DeserializationError(
-                f"The result of job {job.pk} cannot be passed on: {error}"
-            ) from error
+            # A job that was given a forged result fails with the error that says so.
+            raise type(error)(f"The result of job {job.pk} cannot be passed on: {error}") from error
         return value
