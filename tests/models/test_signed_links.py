@@ -10,7 +10,7 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core import Previous, call, chain, group, task
+from steady_queue_core import Previous, Workflow, call, chain, group, task
 from steady_queue_core.models import BatchMember, Dependency, Job
 from steady_queue_core.payloads import signed_metadata
 from steady_queue_core.tasks.metadata import JobMetadata
@@ -44,6 +44,21 @@ def careful(what: str) -> str:
     return what
 
 
+@task(takes_context=True, max_attempts=2, backoff=lambda error, result: 0)
+def plan(context: Any, kind: str) -> None:
+    steps = {
+        "call": call(price, 2),
+        "group": group(call(price, 2), chain(call(price, 3), call(price, 4)), call(price, 5)),
+        "chain": chain(call(price, 1), group(call(price, 2), call(price, 3))),
+    }
+    node = context.workflow.add(steps[kind], name="prices")
+    if context.attempt == 1:
+        raise LookupError
+    context.workflow.add(call(pay, node.result), name="first")
+    again = context.workflow.add(steps[kind])
+    context.workflow.add(chain(call(price, 1), call(pay, {"again": again.result})))
+
+
 @pytest.fixture(autouse=True)
 def _project(request: pytest.FixtureRequest, settings: Any) -> None:
     PAID.clear()
@@ -73,6 +88,38 @@ def test_results_are_given_as_without_a_signature(using: str) -> None:
     chain(group(*[call(price, n) for n in range(4)]), call(pay, Previous())).enqueue()
     Driver(using).work()
     assert sorted(PAID, key=str) == [1, [0, 1, 2, 3], {"all": [[2, 4, 5]]}]
+
+
+@on_every_database
+@pytest.mark.parametrize(("kind", "value"), [("call", 2), ("group", [2, 4, 5]), ("chain", [2, 3])])
+def test_results_are_given_to_nodes_that_are_added_later(using: str, kind: str, value: Any) -> None:
+    workflow = Workflow()
+    workflow.add(call(plan, kind))
+    workflow.enqueue()
+    Driver(using).work()
+    assert sorted(PAID, key=str) == sorted([value, {"again": value}], key=str)
+
+
+@on_every_database
+@pytest.mark.parametrize("kind", ["call", "group", "chain"])
+def test_nodes_that_are_added_later_are_not_given_other_results(using: str, kind: str) -> None:
+    driver, batches = Driver(using), []
+    for _ in range(2):
+        workflow = Workflow()
+        workflow.add(call(plan, kind))
+        batches.append(workflow.enqueue().id)
+    for _ in range(2):
+        for claim in driver.claim():
+            driver.settle(driver.run(claim))
+    members = BatchMember.objects.using(using).order_by("pk")
+    own, other = ([row.pk for row in members.filter(batch_id=batch)] for batch in batches)
+    for pk, another in zip(own, other, strict=True):
+        links(using).filter(parent_id=pk).update(parent_id=another)
+    driver.work()
+    assert len(PAID) == 2
+    refused = errors_of(using, pay)
+    assert len(refused) == 2
+    assert all(SIGNATURE_ERROR in error for error in refused)
 
 
 @on_every_database

@@ -34,6 +34,8 @@ class Member:
     #: Once it is stored.
     member_id: int | None = None
     state: MemberState = MemberState.PENDING
+    #: What its value is made of, if it was stored with another graph; see ``places``.
+    shape: Any = None
 
 
 @dataclass(eq=False, slots=True)

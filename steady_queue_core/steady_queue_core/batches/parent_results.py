@@ -14,11 +14,14 @@ from ..models import BatchMember, Dependency, JobBatch
 from ..payloads.backends import limits_of
 from ..payloads.signed_metadata import node_in
 from ..tasks.metadata import NONE, JobMetadata
-from ..tasks.stored_payloads import result_text
-from .places import other_result, shapes_in
+from ..tasks.stored_payloads import call_text, result_text
+from .graph import Member
+from .places import Shape, other_result, placed_in, shapes_in
 
 #: Most members that are read at once.
 MOST_READ = 1000
+#: The shape of what there is no more: no job has this place.
+GONE = "."
 
 
 class ParentResults:
@@ -99,7 +102,7 @@ class ParentResults:
         try:
             limits, text = limits_of(job.backend_name), result_text(job)
             # Which the signature of the result covers.
-            if shape is not None and node_in(job.metadata) != f"{self._graph}.{shape}":
+            if shape is not None and node_in(job.metadata) != placed_in(self._graph, shape):
                 raise other_result()
             value = arguments.decode(text, resolve_models=False, limits=limits)
             if arguments.has_models(text):
@@ -109,3 +112,29 @@ class ParentResults:
             # A job that was given a forged result fails with the error that says so.
             raise type(error)(f"The result of job {job.pk} cannot be passed on: {error}") from error
         return value
+
+
+def shape_of(using: str, member: Member) -> Shape:
+    """Return what the value of a member is made of that was stored with another graph, as the
+    signatures of its calls say. Raises ``PayloadError``."""
+    if member.shape is not None:
+        return member.shape  # type: ignore[no-any-return]
+    return _stored_shape(_members(using).get(pk=member.member_id), using)
+
+
+def _stored_shape(row: BatchMember, using: str) -> Shape:
+    if row.job is not None:
+        call_text(row.job)
+        return node_in(row.job.metadata)
+    batch = JobBatch.objects.using(using).filter(member_id=row.pk).first()
+    if batch is None:
+        return GONE
+    rows = _members(using).filter(batch_id=batch.pk).order_by("pk")
+    if batch.kind == CHAIN:
+        last = rows.last()
+        return GONE if last is None else _stored_shape(last, using)
+    return [_stored_shape(each, using) for each in rows]
+
+
+def _members(using: str) -> Any:
+    return BatchMember.objects.using(using).select_related("job")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -24,7 +25,8 @@ from ..tasks.placement import beside
 from ..tasks.signature import require_fit
 from ..tasks.task_signals import Audience, send_task_signal
 from .graph import Graph, Member
-from .places import Places
+from .parent_results import shape_of
+from .places import Places, Shape
 from .values import checked_description, encoded_callbacks, encoded_metadata
 
 #: Most rows of one statement, and of one that writes a value for each.
@@ -50,13 +52,19 @@ class GraphStore:
         self.graph, self.backend = graph, backend
         self.database = Database.of(backend.database)
         self.using = self.database.alias
-        self.places = Places(graph) if _is_signed(graph, backend) else None
+        self.places = (
+            Places(graph, partial(shape_of, self.using)) if _is_signed(graph, backend) else None
+        )
         with current_batch.outside():
             self.nodes = [
                 self._node(owner, member, member.call)
                 for owner, member in graph.walk()
                 if member.call is not None
             ]
+
+    def shape_of(self, member: Member) -> Shape:
+        """Return what the value of a member is made of, for jobs that are added later."""
+        return None if self.places is None else self.places.shape(member)
 
     def store_by(self, insert: Callable[[], None]) -> None:
         """Store the graph by ``insert``, which calls :meth:`insert` in a transaction, through the

@@ -35,8 +35,9 @@ class Node:
     ) -> None:
         self.step, self.name, self.run_when, self.number = step, name, run_when, number
         self.after = list(after)
-        #: Once it is stored.
+        #: Once it is stored; what its value is made of, if that was done here: see ``places``.
         self.member_id: int | None = None
+        self.shape: Any = None
 
     def __repr__(self) -> str:
         return repr(self.name) if self.name else f"node {self.number}"
@@ -176,7 +177,7 @@ class RunningWorkflow(BatchResult):
         graph = Graph(WORKFLOW, [member], batch_id=self.id)
         store = GraphStore(graph, self.backend)
         store.store_by(store.insert)
-        node.member_id = member.member_id
+        node.member_id, node.shape = member.member_id, store.shape_of(member)
 
     def _locked(self, database: Database, node: Node) -> dict[Any, Member]:
         """Return the parents of a node; whether they have ended stays as it is meanwhile."""
@@ -195,7 +196,8 @@ class RunningWorkflow(BatchResult):
                 raise ValueError(
                     f"{node!r} is to run after {each!r}, which is no node of workflow {self.id}."
                 )
-            found[each] = Member(member_id=pk, state=MemberState(states[pk]))
+            shape = None if isinstance(each, str) else each.shape
+            found[each] = Member(member_id=pk, state=MemberState(states[pk]), shape=shape)
         return found
 
 
