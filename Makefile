@@ -31,7 +31,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 
 .DEFAULT_GOAL := help
 .PHONY: help environment bench guard demo serve quick test test-whole sql soak faults clusters matrix postgres mysqlclient
-.PHONY: browser pictures minimum lint format types pyright contracts clean
+.PHONY: browser map pictures minimum lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -42,6 +42,9 @@ demo: $(VENV)/.demo-installed ## run tasks through real worker processes and che
 
 serve: $(VENV)/.demo-installed ## run a demo with a steady load, and its dashboard in the admin, until Ctrl-C
 	$(BIN)/steady-queue demo --serve
+
+map: $(VENV)/.installed ## write the map of the code, docs/map.md, from the docstrings
+	$(BIN)/python docs/make_map.py
 
 pictures: browser ## take the pictures of the dashboard in docs/images, with the Chromium of this system
 	$(BIN)/python docs/images/take.py

@@ -1,4 +1,7 @@
-"""System checks. Their ids are documented and stable; importing this registers them."""
+"""System checks. Their ids are documented and stable; importing this registers them.
+
+Those of a database are in its dialect.
+"""
 
 from __future__ import annotations
 

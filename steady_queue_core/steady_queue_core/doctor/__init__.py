@@ -1,4 +1,8 @@
-"""The doctor: why the queue, or a job, is not running, with the cause first and a remedy."""
+"""The doctor: why the queue, or a job, is not running, with the cause first and a remedy.
+
+Each module looks at one thing, with functions that take the ``Patient`` and yield findings;
+``codes.py`` says which of these explain more than others.
+"""
 
 from __future__ import annotations
 

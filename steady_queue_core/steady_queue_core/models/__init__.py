@@ -1,4 +1,8 @@
-"""The tables: jobs, their executions by state, and the processes that work on them."""
+"""The tables: jobs, their executions by state, and the processes that work on them.
+
+One noun a module, and reading it. No logic of processes, and nothing that a worker does for each
+job.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One queue over several databases: ``ShardedBackend`` for ``TASKS``. See ``docs/sharding.md``."""
+"""One queue over several databases: ``ShardedBackend`` for ``TASKS``. See ``docs/sharding.md``.
+
+What belongs to a job or batch already follows ``tasks/placement.py``.
+"""
 
 from __future__ import annotations
 

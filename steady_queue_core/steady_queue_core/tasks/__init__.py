@@ -1,4 +1,7 @@
-"""Tasks of Steady Queue: definition, validation and results."""
+"""Tasks of Steady Queue: definition, validation and results.
+
+Running a task is in ``processes/worker``.
+"""
 
 from __future__ import annotations
 
