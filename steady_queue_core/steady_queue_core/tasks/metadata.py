@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -31,8 +32,9 @@ from .callback_reference import ON_FAILURE, ON_SUCCESS, checked_callback, is_cal
 from .expiry import NEVER, Expires
 from .headers import are_headers, checked_headers
 
-#: Of how many metadata that jobs share what they mean is remembered, and how long these may be.
-MOST_SHARED, LONGEST_SHARED = 256, 500
+#: Of how many metadata what they mean is remembered, and how long these may be: a job's are read at
+#: its claim, where its task runs and when it ends, and many jobs have the same.
+MOST_REMEMBERED, LONGEST_REMEMBERED = 1024, 500
 
 #: The name under which a result shows why its task has discarded itself.
 DISCARDED = "discarded"
@@ -96,7 +98,7 @@ class JobMetadata:
             return NONE
         # SQLite lets a row hold something other than text.
         stored = str(text)
-        return _read_shared(stored) if _is_shared(stored) else _read(stored)
+        return _remembered(stored) if len(stored) <= LONGEST_REMEMBERED else _read(stored)
 
     def text(self, limits: PayloadLimits = arguments.DEFAULT_LIMITS) -> str | None:
         """Return the stored form, or ``None`` if nothing is set.
@@ -109,8 +111,7 @@ class JobMetadata:
         return _shared_text(self, limits) if is_shared else self._text(limits)
 
     def _text(self, limits: PayloadLimits) -> str | None:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values = {name: value for name, value in values.items() if value != getattr(NONE, name)}
+        values = {name: value for name, unset in _UNSET if (value := getattr(self, name)) != unset}
         return arguments.encode(values, limits=limits, root="metadata") if values else None
 
     def with_options(
@@ -154,9 +155,10 @@ class JobMetadata:
         """Return what a job keeps whose backend has this delivery and expiry, for jobs that do not
         say these themselves."""
         own = expires if self.expires is None else self.expires
-        return replace(
-            self, delivery=self.delivery or delivery, expires=None if own == NEVER else own
-        )
+        own = None if own == NEVER else own
+        if self.delivery == (delivery := self.delivery or delivery) and self.expires == own:
+            return self
+        return replace(self, delivery=delivery, expires=own)
 
     def deadline(self, enqueued_at: datetime) -> datetime | None:
         """Return when a job expires that was enqueued then; ``None``: never."""
@@ -179,7 +181,7 @@ class JobMetadata:
     @property
     def shown(self) -> dict[str, Any]:
         """What a result and a context show."""
-        shown = dict(self.user)
+        shown = deepcopy(dict(self.user))  # Others look at the same.
         return shown if self.discarded is None else shown | {DISCARDED: self.discarded}
 
 
@@ -195,19 +197,10 @@ def _read(text: str) -> JobMetadata:
     })  # fmt: skip
 
 
-_read_shared = lru_cache(maxsize=MOST_SHARED)(_read)
+_remembered = lru_cache(maxsize=MOST_REMEMBERED)(_read)
 
 
-def _is_shared(text: str) -> bool:
-    """Whether many jobs may have these metadata, and nothing in them can be changed."""
-    return len(text) <= LONGEST_SHARED and not any(name in text for name in _OF_ONE_JOB)
-
-
-#: What metadata contain that are those of one job alone.
-_OF_ONE_JOB = ('"user"', '"node"', '"headers"', '"intended_time"', '"slot"', "\\")
-
-
-@lru_cache(maxsize=MOST_SHARED)
+@lru_cache(maxsize=MOST_REMEMBERED)
 def _shared_text(metadata: JobMetadata, limits: PayloadLimits) -> str | None:
     return metadata._text(limits)
 
@@ -288,6 +281,8 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 
 #: The metadata of a job that has none.
 NONE = JobMetadata()
+#: Each name, and what it holds if it is not set.
+_UNSET = tuple((each.name, getattr(NONE, each.name)) for each in fields(NONE))
 #: The options of ``@task`` and ``using()`` that are stored in the metadata.
 OPTIONS = (
     "metadata", "max_snoozes", "delivery", "max_crashes", "expires", OF_SUCCESS, OF_FAILURE,
