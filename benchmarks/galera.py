@@ -53,7 +53,7 @@ def _choose(connection: Any, is_safe: bool) -> None:
 
 
 def _enqueue(jobs: int) -> None:
-    from steady_queue_core.dialects.conformance.base import new_job
+    from steady_queue_core.conformance.base import new_job
     from steady_queue_core.dialects.database import Database
 
     database = Database.of(ALIAS)
@@ -62,8 +62,8 @@ def _enqueue(jobs: int) -> None:
 
 
 def _drain(jobs: int) -> None:
+    from steady_queue_core.conformance.base import ending
     from steady_queue_core.dialects import Ending, QueueSelector
-    from steady_queue_core.dialects.conformance.base import ending
     from steady_queue_core.dialects.database import Database
 
     database, worker = Database.of(ALIAS), testbed.register(ALIAS)

@@ -15,8 +15,8 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.admin import JobAdmin
+from steady_queue_core.conformance.base import ending
 from steady_queue_core.dialects import Ending
-from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.fingerprint import fingerprint_of
 from steady_queue_core.listings import error_groups
 from steady_queue_core.models import FailedExecution, Job, ReadyExecution

@@ -9,8 +9,8 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 
 from steady_queue_core import Batch, Workflow, arguments, call, group
+from steady_queue_core.conformance.base import ending
 from steady_queue_core.dialects import CheckpointChange, Ending
-from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.fingerprint import fingerprint_of
 from steady_queue_core.models import (
     Job,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.core.management.base import CommandError
 
+from steady_queue_core.conformance.base import limited_job, stored_id
 from steady_queue_core.dialects import JobKey, portable
-from steady_queue_core.dialects.conformance.base import limited_job, stored_id
 from steady_queue_core.listings import job_listing
 from steady_queue_core.models import BlockedExecution, Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.tasks.metadata import JobMetadata

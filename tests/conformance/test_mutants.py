@@ -11,10 +11,10 @@ import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
-from steady_queue_core.dialects.conformance import DialectConformance
-from steady_queue_core.dialects.conformance.base import FINGERPRINT
-from steady_queue_core.dialects.conformance.settle import SettleCases
-from steady_queue_core.dialects.conformance.text import TextCases
+from steady_queue_core.conformance import DialectConformance
+from steady_queue_core.conformance.base import FINGERPRINT
+from steady_queue_core.conformance.settle import SettleCases
+from steady_queue_core.conformance.text import TextCases
 from steady_queue_core.dialects.registry import override
 from steady_queue_sqlite import plugin as sqlite
 

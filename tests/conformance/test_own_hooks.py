@@ -10,7 +10,7 @@ import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression
 
-from steady_queue_core.dialects.conformance.base import limited_job
+from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.dialects.portable.clock import Clock
 
 from . import test_portable

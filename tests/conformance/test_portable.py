@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
-from steady_queue_core.dialects.conformance import DialectConformance
+from steady_queue_core.conformance import DialectConformance
 from steady_queue_core.dialects.registry import override
 
 from .aliases import second_alias

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
-from steady_queue_core.dialects.conformance import DialectConformance
+from steady_queue_core.conformance import DialectConformance
 
 
 class TestSQLiteConformance(DialectConformance, TransactionTestCase):

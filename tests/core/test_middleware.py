@@ -12,7 +12,7 @@ from django.db import transaction
 
 from steady_queue_core import call, chain, enqueue_many
 from steady_queue_core.compat import InvalidTask, TaskResultStatus
-from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.conformance import threads
 from steady_queue_core.middleware import Middleware, install, uninstall
 from steady_queue_core.models import Job
 from steady_queue_core.testing import override_backends, run_enqueued_tasks

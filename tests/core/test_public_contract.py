@@ -36,7 +36,7 @@ steady_queue_core.configuration.options: HIDDEN_ARGUMENTS
 steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict DialectError DialectInfo
     DialectInvalid DialectNotFound DialectUnsupported Dispatched Ending EnqueuedJob Limit NewJob
     Outcome ProcessIdentity QueueSelector Wakeup dialect_for get_logger hookimpl portable tables
-steady_queue_core.dialects.conformance: DialectConformance
+steady_queue_core.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
 steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedError DialectConflict
     DialectError DialectInvalid DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing
@@ -81,6 +81,14 @@ def test_public_names_are_at_their_paths() -> None:
     for module, names in (entry.split(":") for entry in entries):
         missing = [name for name in names.split() if not hasattr(import_module(module), name)]
         assert not missing, f"{module} lacks {missing}"
+
+
+def test_the_conformance_suite_is_found_at_its_former_address() -> None:
+    from steady_queue_core.conformance import DialectConformance
+
+    former = import_module("steady_queue_core.dialects.conformance")
+    with pytest.warns(DeprecationWarning, match=r"is steady_queue_core\.conformance now"):
+        assert former.DialectConformance is DialectConformance
 
 
 def test_settings_keep_their_names_and_defaults() -> None:

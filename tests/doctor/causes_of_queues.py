@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steady_queue_core.dialects.conformance.base import limited_job
+from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.models import (
     ClaimedExecution,
     FailedExecution,

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.test import override_settings
 
-from steady_queue_core.dialects.conformance.base import limited_job
+from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.models import BlockedExecution, ClaimedExecution
 from steady_queue_core.processes.base.registration import ProcessLocation
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.dialects.conformance.base import limited_job
+from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.doctor import examine, examine_job
 from steady_queue_core.listings import counts
 from steady_queue_core.listings import queues as listed

@@ -13,8 +13,8 @@ import pytest
 from django.core.management.color import no_style
 from django.test import TransactionTestCase
 
-from steady_queue_core.dialects.conformance.base import ConformanceCase
-from steady_queue_core.dialects.conformance.inspection import TABLES
+from steady_queue_core.conformance.base import ConformanceCase
+from steady_queue_core.conformance.inspection import TABLES
 from steady_queue_core.dialects.portable import Bookmarks
 
 from .files import difference, form_of, golden, write

@@ -9,6 +9,9 @@ from typing import Any
 
 from django.db.transaction import atomic
 
+from steady_queue_core.conformance.base import ending, limited_job, new_job
+from steady_queue_core.conformance.batch_rows import BatchRows
+from steady_queue_core.conformance.unique import unique_job
 from steady_queue_core.dialects import (
     Arrival,
     CheckpointChange,
@@ -20,9 +23,6 @@ from steady_queue_core.dialects import (
     QueueSelector,
     StepRecord,
 )
-from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
-from steady_queue_core.dialects.conformance.batch_rows import BatchRows
-from steady_queue_core.dialects.conformance.unique import unique_job
 from steady_queue_core.dialects.job_key import REPLACE, STARTED
 from steady_queue_core.dialects.membership import Link, linked
 from steady_queue_core.progress import Progress

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
+from steady_queue_core.conformance.base import ending, new_job
 from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector, portable
-from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import ClaimedExecution, Job, Permit, Queue, claims, process
 from steady_queue_core.models.job import find_job

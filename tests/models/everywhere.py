@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from steady_queue_core.conformance.base import new_job, stored_id
 from steady_queue_core.dialects import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
-from steady_queue_core.dialects.conformance.base import new_job, stored_id
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job
 from steady_queue_core.models.process import register

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from steady_queue_core import task
 from steady_queue_core.arguments import decode_call
 from steady_queue_core.configured_backends import own_backend
+from steady_queue_core.conformance.base import ending, new_job
 from steady_queue_core.dialects import (
     ClaimedJob,
     Ending,
@@ -26,7 +27,6 @@ from steady_queue_core.dialects import (
     QueueSelector,
     Sequel,
 )
-from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.endings import Discard, Fail, Retry, Snooze
 from steady_queue_core.errors import Preempted

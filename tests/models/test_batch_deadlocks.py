@@ -18,8 +18,8 @@ from steady_queue_core.batches import batch as batch_module
 from steady_queue_core.batches import enqueue
 from steady_queue_core.batches.store import GraphStore
 from steady_queue_core.compat import task_enqueued
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import contention
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.dialects.joins import Joins
 from steady_queue_core.middleware import Middleware, install, uninstall

@@ -11,7 +11,7 @@ from django.db import connections
 
 from steady_queue_core import AlreadyFinished, Batch, Fail, call, chain, enqueue_many, task
 from steady_queue_core.compat import InvalidTask, task_enqueued
-from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.conformance import threads
 from steady_queue_core.errors import MigrationsMissing
 from steady_queue_core.models import BatchMember, Job, JobBatch
 

@@ -10,9 +10,9 @@ import pytest
 from django.db import connections
 
 from steady_queue_core import Batch, call, enqueue_many, task
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending
 from steady_queue_core.dialects import ClaimedJob, Ending, QueueSelector
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import BatchMember, Job, JobBatch

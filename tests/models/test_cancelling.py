@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from steady_queue_core import Batch, call, limits_concurrency, task
 from steady_queue_core.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
 from steady_queue_core.configuration import Configuration
-from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.conformance import threads
 from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,

@@ -19,8 +19,8 @@ from django.db.transaction import atomic, set_rollback
 
 from steady_queue_core import Discard, Preempted, Retry, Snooze, task
 from steady_queue_core.arguments import DeserializationError, TaskArgumentError
+from steady_queue_core.conformance.threads import holding
 from steady_queue_core.dialects import CheckpointChange, Dialect, Ending
-from steady_queue_core.dialects.conformance.threads import holding
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.errors import CheckpointRefusedError, ProcessExitError
 from steady_queue_core.models import (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steady_queue_core.configuration import Configuration
+from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.dialects import ProcessIdentity
-from steady_queue_core.dialects.conformance.base import limited_job
 from steady_queue_core.models import ClaimedExecution, Permit, Process
 from steady_queue_core.models import process as processes
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.dialects import ClaimedJob, Ending, ProcessIdentity, QueueSelector, portable
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.errors import ProcessExitError
 from steady_queue_core.models import (
     BlockedExecution,

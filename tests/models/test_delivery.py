@@ -18,9 +18,9 @@ from django.db import (
 
 from steady_queue_core import Discard, Snooze, limits_concurrency, task
 from steady_queue_core.compat import TaskResultStatus, task_finished, task_started
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending
 from steady_queue_core.dialects import Ending
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.errors import OutsideTransactionError, ProcessExitError, TaskCancelled
 from steady_queue_core.models import (
     BlockedExecution,

@@ -9,8 +9,8 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from steady_queue_core.conformance.base import ending
 from steady_queue_core.dialects import Ending, portable
-from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.fingerprint import MOST_READ, fingerprint_of
 from steady_queue_core.listings import error_groups
 from steady_queue_core.listings.error_groups import ErrorGroup, ErrorGroups

@@ -15,6 +15,8 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core import Unique, call, chain, task
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending, limited_job, new_job, stored_id
 from steady_queue_core.dialects import (
     ClaimedJob,
     Ending,
@@ -23,8 +25,6 @@ from steady_queue_core.dialects import (
     QueueSelector,
     fair_queues,
 )
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job, stored_id
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.fair_queues import FairQueues
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution, Share, Turn

@@ -12,8 +12,8 @@ from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core import recurring, schedule_recurring_task, unschedule_recurring_task
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import portable
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.models import FailedExecution, Job, ReadyExecution, RecurringExecution
 from steady_queue_core.models.operations.clear import FailedJobs, PastRuns
 from steady_queue_core.models.operations.retry import retry as retry_jobs

@@ -10,8 +10,8 @@ from unittest import mock
 import pytest
 from django.db import connections, transaction
 
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import portable
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.errors import UndiscardableError
 from steady_queue_core.models import FailedExecution, Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.models.operations.discard import discard

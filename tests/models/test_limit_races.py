@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.dialects import Ending, NewJob, batches, portable
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.models.semaphore import Semaphore
 

@@ -10,9 +10,9 @@ from unittest import mock
 
 from django.db import transaction
 
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, QueueSelector, portable
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.models import (
     BlockedExecution,

@@ -12,8 +12,8 @@ import pytest
 from django.db import connections
 
 from steady_queue_core.configuration import Configuration
+from steady_queue_core.conformance.threads import holding
 from steady_queue_core.dialects import portable
-from steady_queue_core.dialects.conformance.threads import holding
 from steady_queue_core.models import ClaimedExecution, FailedExecution, Process
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base import system

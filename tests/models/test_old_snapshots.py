@@ -10,8 +10,8 @@ import pytest
 from django.db import DatabaseError, connections, transaction
 
 from steady_queue_core import Batch, Unique, Workflow, call, task
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import dialect_for
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.models import Job, ReadyExecution, WaitingExecution
 
 from ..core.driver import Driver

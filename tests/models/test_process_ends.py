@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import portable
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.errors import ProcessExitError
 from steady_queue_core.listings.process_ends import REASONS, ListedEnd, listed_ends

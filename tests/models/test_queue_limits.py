@@ -28,7 +28,7 @@ from steady_queue_core import (
     task,
 )
 from steady_queue_core.compat import task_backends, task_enqueued
-from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.conformance import threads
 from steady_queue_core.dynamic_tasks import schedule_recurring_task
 from steady_queue_core.errors import MigrationsMissing, QueueFull
 from steady_queue_core.middleware import Middleware

@@ -17,8 +17,8 @@ from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core import Unique, limits_concurrency, limits_rate, task
 from steady_queue_core.configuration import Configuration
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import ClaimedJob, Ending, JobRate, portable
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import (
     BlockedExecution,

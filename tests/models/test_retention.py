@@ -11,8 +11,8 @@ from django.db import connections, transaction
 
 from steady_queue_core import Discard, task
 from steady_queue_core.compat import TaskResultStatus
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import portable
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import FailedExecution, Job, ReadyExecution, Retention
 from steady_queue_core.models.operations.clear import RetainedJobs

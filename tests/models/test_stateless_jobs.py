@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import limited_job, stored_id
 from steady_queue_core.dialects import DependencyState, MemberState, portable
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import limited_job, stored_id
 from steady_queue_core.models import (
     BatchMember,
     BlockedExecution,

@@ -12,8 +12,8 @@ import pytest
 from django.db import DatabaseError, connections, transaction
 
 from steady_queue_core import Batch, Unique, limits_concurrency, task
+from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import unique_enqueue
-from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, ReadyExecution, UniqueKey
 

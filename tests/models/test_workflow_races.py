@@ -9,9 +9,9 @@ from django.db import connections, transaction
 
 from steady_queue_core import Workflow, call, task
 from steady_queue_core.batches.workflow import workflow_of
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import ending
 from steady_queue_core.dialects import Ending
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, WaitingExecution
 

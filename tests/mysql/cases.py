@@ -7,8 +7,8 @@ from typing import Any
 from django.db import connections
 from django.test import TransactionTestCase
 
+from steady_queue_core.conformance.base import ConformanceCase
 from steady_queue_core.dialects import dialect_for
-from steady_queue_core.dialects.conformance.base import ConformanceCase
 
 from .watching import watched
 

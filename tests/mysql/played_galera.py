@@ -11,7 +11,7 @@ from unittest import mock
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects.conformance.faults import Fault
+from steady_queue_core.conformance.faults import Fault
 from steady_queue_mysql import server
 
 ABORTED = (1213, "Deadlock found when trying to get lock; try restarting transaction")

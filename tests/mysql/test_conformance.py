@@ -9,7 +9,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
-from steady_queue_core.dialects.conformance import DialectConformance
+from steady_queue_core.conformance import DialectConformance
 
 from .cases import ServerCase, on_each_server
 

@@ -13,8 +13,8 @@ from django.db import DatabaseError, connections
 from django.db.transaction import TransactionManagementError, atomic
 from django.db.utils import DatabaseErrorWrapper
 
+from steady_queue_core.conformance.base import new_job
 from steady_queue_core.dialects import Arrival
-from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_mysql.errors import ABORTED, error_number
 
 from ..waiters import waiters

@@ -10,8 +10,8 @@ from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 from django.db.transaction import atomic
 from django.test import SimpleTestCase
 
+from steady_queue_core.conformance.base import ending, new_job
 from steady_queue_core.dialects import Ending, Outcome, QueueSelector
-from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_mysql import batches, server
 from steady_queue_mysql.claim import Claim
 from steady_queue_mysql.errors import translated_errors

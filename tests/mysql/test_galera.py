@@ -10,12 +10,12 @@ from django.db import DatabaseError
 from django.db.transaction import TransactionManagementError, atomic
 from django.test import SimpleTestCase, TransactionTestCase
 
+from steady_queue_core.conformance.atomicity import AtomicityCases
+from steady_queue_core.conformance.faults import Fault
+from steady_queue_core.conformance.inspection import STATES
+from steady_queue_core.conformance.interrupted import InterruptedCase
 from steady_queue_core.dialects import Arrival, CheckpointChange
 from steady_queue_core.dialects import batches as core_batches
-from steady_queue_core.dialects.conformance.atomicity import AtomicityCases
-from steady_queue_core.dialects.conformance.faults import Fault
-from steady_queue_core.dialects.conformance.inspection import STATES
-from steady_queue_core.dialects.conformance.interrupted import InterruptedCase
 from steady_queue_core.progress import Progress
 from steady_queue_mysql import batches, enqueue, server
 from steady_queue_mysql.batches import Statement

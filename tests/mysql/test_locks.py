@@ -13,8 +13,8 @@ from unittest import mock
 
 from django.db.transaction import atomic
 
+from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_core.dialects import QueueSelector
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.claim import Claim
 from steady_queue_mysql.semaphores import counting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.conformance.base import new_job
 
 from .cases import ServerCase, on_each_server
 

@@ -9,8 +9,8 @@ from unittest import mock
 
 from django.db.transaction import atomic
 
+from steady_queue_core.conformance.base import new_job
 from steady_queue_core.dialects import QueueSelector, tables
-from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_mysql import scan_position
 from steady_queue_mysql.claim import Claim
 from steady_queue_mysql.claim_sql import BY_QUEUE, BY_RANK

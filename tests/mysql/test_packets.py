@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 from django.db import DatabaseError, DataError, connections
 
+from steady_queue_core.conformance.base import new_job
 from steady_queue_core.dialects import dialect_for
-from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_mysql import server
 from steady_queue_mysql.batches import Statement, execute_all
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from steady_queue_core.conformance.base import ending, limited_job, new_job
 from steady_queue_core.dialects import Ending
-from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
 from steady_queue_mysql import claim_sql, dispatch, followers, listing, scan_position, settle
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.inline_tables import with_ids

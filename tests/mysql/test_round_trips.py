@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import connections
 
+from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_core.dialects import CheckpointChange, NewJob, QueueSelector
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_core.progress import Progress
 
 from .cases import ServerCase, on_each_server

@@ -9,8 +9,8 @@ from unittest import mock
 from django.db import connections
 from django.test import SimpleTestCase
 
+from steady_queue_core.conformance.base import new_job
 from steady_queue_core.dialects import DialectUnsupported
-from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_mysql import server
 
 from .cases import ServerCase, on_each_server

@@ -9,7 +9,7 @@ from unittest import mock
 from django.db import DatabaseError
 from django.db.transaction import atomic
 
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
+from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_mysql import batches
 from steady_queue_mysql.batches import Statement
 

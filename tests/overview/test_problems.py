@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from steady_queue_core.dialects.conformance.base import limited_job
+from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,

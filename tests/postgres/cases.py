@@ -12,8 +12,8 @@ from django.core.checks import CheckMessage
 from django.db.transaction import atomic
 from django.test import TransactionTestCase
 
+from steady_queue_core.conformance.base import ConformanceCase
 from steady_queue_core.dialects import tables
-from steady_queue_core.dialects.conformance.base import ConformanceCase
 from steady_queue_postgres import prepared
 from steady_queue_postgres.transactions import planned_transaction
 

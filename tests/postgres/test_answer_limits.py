@@ -11,8 +11,8 @@ import pytest
 from django.db import OperationalError
 from django.test import TransactionTestCase
 
+from steady_queue_core.conformance import DialectConformance
 from steady_queue_core.dialects import Dialect
-from steady_queue_core.dialects.conformance import DialectConformance
 from steady_queue_postgres import answer_limits
 
 from .cases import PostgresTestCase

@@ -10,28 +10,28 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase, override_settings
 
-from steady_queue_core.dialects.conformance import DialectConformance
-from steady_queue_core.dialects.conformance.cancellation import CancellationCases
-from steady_queue_core.dialects.conformance.checkpoints import CheckpointCases
-from steady_queue_core.dialects.conformance.claim import ClaimCases
-from steady_queue_core.dialects.conformance.claim_sharing import ClaimSharingCases
-from steady_queue_core.dialects.conformance.clock import ClockCases
-from steady_queue_core.dialects.conformance.dispatch import DispatchCases
-from steady_queue_core.dialects.conformance.enqueue import EnqueueCases
-from steady_queue_core.dialects.conformance.errors import ErrorCases
-from steady_queue_core.dialects.conformance.expiry import ExpiryCases
-from steady_queue_core.dialects.conformance.isolation import IsolationCases
-from steady_queue_core.dialects.conformance.permits import PermitCases
-from steady_queue_core.dialects.conformance.retention import RetentionCases
-from steady_queue_core.dialects.conformance.sequels import SequelCases
-from steady_queue_core.dialects.conformance.settle import SettleCases
-from steady_queue_core.dialects.conformance.settle_and_claim import SettleAndClaimCases
-from steady_queue_core.dialects.conformance.settle_members import SettleMembersCases
-from steady_queue_core.dialects.conformance.steps import StepCases
-from steady_queue_core.dialects.conformance.transactions import TransactionCases
-from steady_queue_core.dialects.conformance.unique import UniqueKeyCases
-from steady_queue_core.dialects.conformance.upserts import UpsertCases
-from steady_queue_core.dialects.conformance.wakeup import WakeupCases
+from steady_queue_core.conformance import DialectConformance
+from steady_queue_core.conformance.cancellation import CancellationCases
+from steady_queue_core.conformance.checkpoints import CheckpointCases
+from steady_queue_core.conformance.claim import ClaimCases
+from steady_queue_core.conformance.claim_sharing import ClaimSharingCases
+from steady_queue_core.conformance.clock import ClockCases
+from steady_queue_core.conformance.dispatch import DispatchCases
+from steady_queue_core.conformance.enqueue import EnqueueCases
+from steady_queue_core.conformance.errors import ErrorCases
+from steady_queue_core.conformance.expiry import ExpiryCases
+from steady_queue_core.conformance.isolation import IsolationCases
+from steady_queue_core.conformance.permits import PermitCases
+from steady_queue_core.conformance.retention import RetentionCases
+from steady_queue_core.conformance.sequels import SequelCases
+from steady_queue_core.conformance.settle import SettleCases
+from steady_queue_core.conformance.settle_and_claim import SettleAndClaimCases
+from steady_queue_core.conformance.settle_members import SettleMembersCases
+from steady_queue_core.conformance.steps import StepCases
+from steady_queue_core.conformance.transactions import TransactionCases
+from steady_queue_core.conformance.unique import UniqueKeyCases
+from steady_queue_core.conformance.upserts import UpsertCases
+from steady_queue_core.conformance.wakeup import WakeupCases
 from steady_queue_postgres import session
 
 from .aliases import ALIAS, another_alias

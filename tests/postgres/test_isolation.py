@@ -11,8 +11,8 @@ import pytest
 from django.db import DatabaseError, OperationalError, connections
 from django.db.transaction import atomic
 
+from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_core.dialects import contention, tables
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_postgres import enqueue_limited
 
 from .cases import PostgresTestCase

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from unittest import mock
 
+from steady_queue_core.conformance.batch_rows import BatchRows
 from steady_queue_core.dialects import tables
-from steady_queue_core.dialects.conformance.batch_rows import BatchRows
 from steady_queue_postgres import claim_sql, members_sql, settle_sql
 
 from .cases import PostgresTestCase

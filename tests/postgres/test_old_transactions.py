@@ -9,8 +9,8 @@ from unittest import mock
 
 from django.db.transaction import atomic
 
+from steady_queue_core.conformance.base import new_job
 from steady_queue_core.dialects import tables
-from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_core.dialects.portable import Span
 from steady_queue_core.dialects.portable import scan_position as shared
 from steady_queue_postgres import scan_position

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
+from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_core.dialects import NewJob, Outcome, QueueSelector, tables
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_postgres.claim_sql import LAST_BY_RANK
 
 from .aliases import ALIAS, another_alias

@@ -9,7 +9,7 @@ from unittest import mock
 from django.db import OperationalError
 from django.db.transaction import atomic, rollback, set_autocommit
 
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.conformance.base import new_job
 from steady_queue_postgres import enqueue, wakeup
 from steady_queue_postgres.wakeup import CHANNEL, Listener
 

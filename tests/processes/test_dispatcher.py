@@ -12,9 +12,9 @@ import pytest
 from django.db import connections, transaction
 
 from steady_queue_core.configuration import Configuration
+from steady_queue_core.conformance import threads
+from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_core.dialects import Dialect, dialect_for, portable
-from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_core.models import (
     BlockedExecution,
     FailedExecution,

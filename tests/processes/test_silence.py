@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from steady_queue_core.dialects.conformance.relay import Relay
+from steady_queue_core.conformance.relay import Relay
 
 from ..servers.breakable import BreakableServer
 from . import proc

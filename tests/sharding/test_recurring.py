@@ -18,7 +18,7 @@ from steady_queue_core import (
 )
 from steady_queue_core.compat import InvalidTask
 from steady_queue_core.configured_backends import recurring_tasks_on
-from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.conformance import threads
 from steady_queue_core.errors import (
     RecurringTaskExistsError,
     StaticRecurringTaskError,

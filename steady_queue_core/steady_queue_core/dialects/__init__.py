@@ -1,8 +1,8 @@
 """Dialects: the operations of the queue, as each database does them best.
 
-This is the only package of the core that a plugin imports. ``hookspecs`` has the contract,
-``portable`` building blocks that need nothing but Django, and ``conformance`` the tests that a
-dialect must pass.
+This is the only package of the core that a plugin imports. ``hookspecs`` has the contract, and
+``portable`` building blocks that need nothing but Django. ``steady_queue_core.conformance`` has the
+tests that a dialect must pass.
 """
 
 from __future__ import annotations
