@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ LONGEST_KEY = 255
 
 #: The name of the key in the metadata of a job.
 NAME = "unique"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JobKey(NamedTuple):
@@ -84,7 +87,7 @@ class JobKey(NamedTuple):
 
 def is_storable(text: str) -> bool:
     """Whether every database stores this text as it is."""
-    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+    return "\0" not in text and (text.isascii() or _SURROGATE.search(text) is None)
 
 
 def _is_key(key: object) -> bool:
