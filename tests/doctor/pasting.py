@@ -11,8 +11,13 @@ from steady_queue_core.management.commands.steady_queue import Command
 COMMAND = re.compile(r"python manage\.py steady_queue (.*?)[.;,]?(?:(?<=[.;,])\s|$)")
 
 
+def commands(remedy: str) -> list[str]:
+    """Return what follows ``manage.py steady_queue`` in the commands of a remedy."""
+    return COMMAND.findall(remedy)
+
+
 def require_pasteable(remedy: str) -> None:
     """Raise ``CommandError`` for a command that its parser does not understand."""
     parser = Command().create_parser("manage.py", "steady_queue")
-    for each in COMMAND.findall(remedy):
+    for each in commands(remedy):
         parser.parse_args(shlex.split(each))

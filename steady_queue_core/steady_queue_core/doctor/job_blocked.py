@@ -28,8 +28,8 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     held = list(holders(patient, key).order_by("pk").values_list("pk", flat=True)[:MOST])
     # In this order: it may have been admitted meanwhile.
     if not held and BlockedExecution.objects.using(using).filter(pk=job.pk).exists():
-        yield is_stuck(key)
-    yield from permits.of_key(patient, key)
+        yield is_stuck(patient, key, job.pk)
+    yield from permits.of_keys(patient, {key: job.pk})
     known = {each.pk: each for each in patient.processes}
     claims = ClaimedExecution.objects.using(using).in_bulk(held)
     ready = ReadyExecution.objects.using(using).in_bulk(held)

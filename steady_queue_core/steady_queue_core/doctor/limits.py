@@ -14,10 +14,6 @@ from .patient import Patient
 from .round import few
 
 MOST = 1_000
-MAINTENANCE = (
-    "A dispatcher with concurrency_maintenance repairs it, every 10 minutes by default: see that "
-    "one is alive. Single jobs can run now: steady_queue run-now JOB_ID."
-)
 
 
 def stuck(patient: Patient) -> Iterator[Finding]:
@@ -26,8 +22,16 @@ def stuck(patient: Patient) -> Iterator[Finding]:
     ids = list(first[:MOST])
     # In one statement: permits pass from job to job meanwhile.
     without = rows.filter(~Exists(holders(patient, OuterRef("concurrency_key"))), pk__in=ids)
-    keys = dict.fromkeys(without.order_by("pk").values_list("concurrency_key", flat=True))
-    yield from few(is_stuck(key) for key in keys)
+    found = first_jobs(without.order_by("pk"))
+    yield from few(is_stuck(patient, *each) for each in found.items())
+
+
+def first_jobs(blocked: QuerySet[BlockedExecution]) -> dict[str, int]:
+    """Return the first of these jobs of each key."""
+    found: dict[str, int] = {}
+    for key, job_id in blocked.values_list("concurrency_key", "pk"):
+        found.setdefault(key, job_id)
+    return found
 
 
 def holders(patient: Patient, key: Any) -> QuerySet[Permit]:
@@ -38,12 +42,20 @@ def holders(patient: Patient, key: Any) -> QuerySet[Permit]:
     return Permit.objects.using(using).filter(Exists(ready) | Exists(claimed), key=key)
 
 
-def is_stuck(key: object) -> Finding:
-    """Return the finding that a key blocks jobs, and nobody holds it."""
+def is_stuck(patient: Patient, key: object, job_id: int) -> Finding:
+    """Return the finding that a key blocks jobs, this one among them, and nobody holds it."""
     return problem(
         "limit-stuck",
         f"Jobs are blocked by the concurrency key {name(key)!r}, which no job holds.",
-        MAINTENANCE,
+        maintenance(patient, job_id),
+    )
+
+
+def maintenance(patient: Patient, job_id: int) -> str:
+    """Return what to do about a key whose permits are wrong, and about a job that it blocks."""
+    return (
+        "A dispatcher with concurrency_maintenance repairs it, every 10 minutes by default: see "
+        f"that one is alive. Single jobs can run now: {patient.command('run-now', job_id)}"
     )
 
 

@@ -100,12 +100,13 @@ class Patient:
         """Whether any process lives."""
         return any(each.is_live for each in self.processes)
 
-    def command(self, *arguments: object) -> str:
+    def command(self, first: str, *values: object) -> str:
         """Return a subcommand that can be pasted, for this database."""
+        options: list[str] = []
         with suppress(ImproperlyConfigured):  # Reported by the system checks.
             if len(queue_databases()) > 1 and (aliases := list(backends_on(self.using))):
-                arguments = *arguments, "--backend", aliases[0]
-        return command(*arguments)
+                options = ["--backend", aliases[0]]
+        return command(first, *values, options=options)
 
     @property
     def dispatch_delay(self) -> timedelta:

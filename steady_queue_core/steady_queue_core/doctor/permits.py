@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, Subquery, Value
@@ -11,28 +11,28 @@ from django.db.models.functions import Coalesce, Greatest
 from ..listings.wording import name
 from ..models import BlockedExecution, ClaimedExecution, Permit, ReadyExecution, Semaphore
 from .finding import Finding, warning
-from .limits import MAINTENANCE, MOST, holders
+from .limits import MOST, first_jobs, holders, maintenance
 from .patient import Patient
 from .round import few
 
 
 def miscounted(patient: Patient) -> Iterator[Finding]:
     blocked = BlockedExecution.objects.using(patient.using).order_by("pk")
-    keys = set(blocked.values_list("concurrency_key", flat=True)[:MOST])
-    yield from few(_is_miscounted(key, limit) for key, limit in _wrong(patient, keys))
+    yield from few(of_keys(patient, first_jobs(blocked[:MOST])))
 
 
-def of_key(patient: Patient, key: str) -> Iterator[Finding]:
-    """Yield that a key which blocks a job lets fewer run than it should."""
-    yield from (_is_miscounted(*each) for each in _wrong(patient, [key]))
+def of_keys(patient: Patient, jobs: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield which keys let fewer jobs run than they should; each blocks one of ``jobs``."""
+    for key, limit in _wrong(patient, jobs):
+        yield _is_miscounted(patient, key, limit, jobs[key])
 
 
-def _is_miscounted(key: object, limit: object) -> Finding:
+def _is_miscounted(patient: Patient, key: str, limit: object, job_id: int) -> Finding:
     return warning(
         "limit-miscounted",
         f"The concurrency key {name(key)!r} blocks jobs, and fewer than {name(limit)} run: permits "
         "are free, or belong to jobs that neither wait nor run.",
-        MAINTENANCE,
+        maintenance(patient, job_id),
     )
 
 

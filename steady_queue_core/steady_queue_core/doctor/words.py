@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote
 
+from ..configuration.queues import LONGEST_NAME
 from ..listings.counts import BoundedCount
-from ..listings.wording import name
+from ..printable import printable
 
 
 def many(number: int | BoundedCount, one: str, more: str = "") -> str:
@@ -20,7 +22,14 @@ def path_of(error: type[BaseException]) -> str:
     return f"{error.__module__}.{error.__qualname__}"
 
 
-def command(*arguments: object) -> str:
-    """Return a command line that can be pasted, whatever is in its arguments."""
-    quoted = (quote(name(each)) for each in arguments)
-    return " ".join(("python manage.py steady_queue", *quoted))
+def command(first: str, *values: object, options: Sequence[str] = ()) -> str:
+    """Return a command line that can be pasted, whatever is in its values; ``first`` is a
+    subcommand, or an option for the one value."""
+    whole = [printable(str(each)[:LONGEST_NAME]) for each in values]
+    if not any(each.startswith("-") for each in whole):
+        words = [first, *whole, *options]
+    elif first.startswith("-"):
+        words = ["=".join([first, *whole]), *options]
+    else:
+        words = [first, *options, "--", *whole]
+    return " ".join(("python manage.py steady_queue", *map(quote, words)))
