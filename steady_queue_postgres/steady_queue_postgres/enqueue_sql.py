@@ -104,7 +104,8 @@ WITH job AS (
 # many jobs hold one: the jobs are admitted afterwards. The same goes for a semaphore that a manual
 # edit has deleted while permits are held: it is created again with a value below 0. Permits, which
 # may be very many, are counted only if there is none; one that goes at this moment is created again
-# with a value below 0, too.
+# with a value below 0, too. Semaphores are looked up in scalar subqueries: for EXISTS, or a join, a
+# planner may read all of them.
 ENQUEUE_LIMITED = f"""
 WITH given AS MATERIALIZED (
   SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
@@ -116,7 +117,7 @@ WITH given AS MATERIALIZED (
 ), touched AS (
   INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
   SELECT "key", CASE
-    WHEN EXISTS (SELECT 1 FROM {tables.SEMAPHORES} AS existing WHERE existing."key" = given."key")
+    WHEN (SELECT true FROM {tables.SEMAPHORES} AS existing WHERE existing."key" = given."key")
     THEN -1
     ELSE "to" - 1 - (SELECT count(*) FROM {tables.PERMITS} AS permit
                      WHERE permit."key" = given."key")
@@ -129,11 +130,11 @@ WITH given AS MATERIALIZED (
 ), taken AS MATERIALIZED (
   SELECT "key" FROM touched WHERE value >= 0
 ), doubtful AS MATERIALIZED (
-  SELECT ordinal, "key", given."to" FROM given
-  LEFT JOIN {tables.SEMAPHORES} AS known USING ("key")
+  SELECT ordinal, "key", "to" FROM given
   WHERE is_limited AND "key" NOT IN (SELECT "key" FROM taken)
-        AND (NOT %(takes)s OR known."limit" <> given."to"
-             OR "key" IN (SELECT "key" FROM touched))
+        AND (NOT %(takes)s OR "key" IN (SELECT "key" FROM touched)
+             OR "to" <> (SELECT "limit" FROM {tables.SEMAPHORES} AS known
+                         WHERE known."key" = given."key"))
 ), refused AS MATERIALIZED (
   SELECT ordinal FROM given
   WHERE is_limited AND discards AND "key" NOT IN (SELECT "key" FROM taken)

@@ -20,11 +20,12 @@ from .transactions import transaction
 LOCK = f"""
 SELECT "key" FROM {tables.SEMAPHORES} WHERE "key" = ANY(%(keys)s) ORDER BY "key" FOR UPDATE"""
 
-# All permits are counted only for a semaphore that is missing.
+# All permits are counted only for a semaphore that is missing. What is a scalar subquery here is
+# looked up by its key: for EXISTS, or a join, a planner may read the whole table.
 SET_LIMITS = f"""
 INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
 SELECT "key", CASE
-  WHEN EXISTS (SELECT 1 FROM {tables.SEMAPHORES} AS existing WHERE existing."key" = given."key")
+  WHEN (SELECT true FROM {tables.SEMAPHORES} AS existing WHERE existing."key" = given."key")
   THEN 0
   ELSE "limit" - (SELECT count(*) FROM {tables.PERMITS} AS permit WHERE permit."key" = given."key")
 END, "limit"
@@ -41,10 +42,13 @@ SELECT given."key", concurrency_limit - (SELECT count(*) FROM {tables.PERMITS} A
                                          WHERE permit."key" = given."key"), concurrency_limit
 FROM unnest(%(keys)s::text[]) AS given("key")
 CROSS JOIN LATERAL (
-  SELECT concurrency_limit FROM {tables.BLOCKED} AS waiting
-  JOIN {tables.JOBS} AS job ON job.id = waiting.job_id
-  WHERE waiting.concurrency_key = given."key" ORDER BY waiting."rank", job_id LIMIT 1) AS first
-WHERE concurrency_limit IS NOT NULL ORDER BY given."key" COLLATE "C"
+  SELECT concurrency_limit FROM (
+    SELECT waiting."rank", job_id, (SELECT concurrency_limit FROM {tables.JOBS}
+                                    WHERE id = waiting.job_id) AS concurrency_limit
+    FROM {tables.BLOCKED} AS waiting WHERE waiting.concurrency_key = given."key"
+  ) AS limited
+  WHERE concurrency_limit IS NOT NULL ORDER BY "rank", job_id LIMIT 1) AS first
+ORDER BY given."key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE SET value = known.value
 RETURNING "key" """
 
@@ -80,7 +84,8 @@ WITH semaphore AS MATERIALIZED (
   UPDATE {tables.SEMAPHORES} AS known
   SET value = remaining - (SELECT count(*) FROM admitted
                            WHERE admitted.concurrency_key = semaphore."key")
-  FROM semaphore WHERE known."key" = semaphore."key"
+  FROM semaphore
+  WHERE known."key" = ANY(%(keys)s) AND known."key" = semaphore."key"
 )
 SELECT count(*) FROM admitted"""
 
@@ -89,7 +94,7 @@ DISCARD_REFUSED = f"""
 WITH refused AS (
   DELETE FROM {tables.BLOCKED} AS waiting USING {tables.JOBS} AS job
   WHERE waiting.job_id = ANY(%(job_ids)s) AND waiting.token < {portable.FIRST_TOKEN}
-        AND job.id = waiting.job_id AND job.concurrency_discards
+        AND job.id = ANY(%(job_ids)s) AND job.id = waiting.job_id AND job.concurrency_discards
   RETURNING waiting.job_id
 )
 DELETE FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM refused))

@@ -10,6 +10,7 @@ from steady_queue_core.conformance.base import limited_job, new_job
 from steady_queue_core.dialects import NewJob, Outcome, QueueSelector, tables
 from steady_queue_postgres.claim_sql import LAST_BY_RANK
 
+from ..million.costs import Meter
 from .aliases import ALIAS, another_alias
 from .cases import Plan, PostgresTestCase
 
@@ -152,6 +153,18 @@ class TestPlans(PostgresTestCase):
         assert "Sort" not in plan.kinds()
         self.query(f"DELETE FROM {tables.SCHEDULED}")
         self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
+
+    def test_jobs_with_limits_are_found_by_their_keys(self) -> None:
+        self.enqueue(*[limited_job(f"other{number}") for number in range(2000)])
+        self.query(f"ANALYZE {tables.SEMAPHORES}, {tables.PERMITS}")
+        later = timedelta(hours=1)
+        self.enqueue(*[limited_job("key", delay=later, discards=each) for each in (False, True)])
+        self.query(f"UPDATE {tables.SCHEDULED} SET due_at = '1970-01-01'")
+        with Meter(self.using).undone(planned=True) as meter:
+            assert self.dialect.dispatch(self.connection, 2).moved == 2
+            self.enqueue(limited_job("key"))
+            self.dialect.admit(self.connection, ["key"])
+        assert meter.rows < 100, max(meter.costs)
 
 
 class TestPlansOnceMade(TestPlans):

@@ -88,7 +88,7 @@ counted AS (
     SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
   )
   FROM semaphore
-  WHERE known."key" = semaphore."key"
+  WHERE known."key" = ANY($1) AND known."key" = semaphore."key"
 )
 SELECT count(*)
 FROM admitted;
@@ -137,13 +137,18 @@ SELECT given."key",
 FROM unnest($1::text[]) AS given("key")
 CROSS JOIN LATERAL (
   SELECT concurrency_limit
-  FROM steady_queue_blocked_executions AS waiting
-  JOIN steady_queue_jobs AS job ON job.id = waiting.job_id
-  WHERE waiting.concurrency_key = given."key"
-  ORDER BY waiting."rank", job_id
+  FROM (
+    SELECT waiting."rank", job_id,
+      (
+        SELECT concurrency_limit FROM steady_queue_jobs WHERE id = waiting.job_id
+      ) AS concurrency_limit
+    FROM steady_queue_blocked_executions AS waiting
+    WHERE waiting.concurrency_key = given."key"
+  ) AS limited
+  WHERE concurrency_limit IS NOT NULL
+  ORDER BY "rank", job_id
   LIMIT 1
 ) AS first
-WHERE concurrency_limit IS NOT NULL
 ORDER BY given."key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE
 SET value = known.value
@@ -208,7 +213,7 @@ counted AS (
     SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
   )
   FROM semaphore
-  WHERE known."key" = semaphore."key"
+  WHERE known."key" = ANY($1) AND known."key" = semaphore."key"
 )
 SELECT count(*)
 FROM admitted;

@@ -135,8 +135,8 @@ WITH given AS MATERIALIZED (
 touched AS (
   INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
   SELECT "key",
-    CASE WHEN EXISTS (
-      SELECT 1 FROM steady_queue_semaphores AS existing WHERE existing."key" = given."key"
+    CASE WHEN (
+      SELECT true FROM steady_queue_semaphores AS existing WHERE existing."key" = given."key"
     ) THEN -1 ELSE "to" - 1 - (
       SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = given."key"
     ) END,
@@ -151,12 +151,15 @@ touched AS (
 ),
 taken AS MATERIALIZED (SELECT "key" FROM touched WHERE value >= 0),
 doubtful AS MATERIALIZED (
-  SELECT ordinal, "key", given."to"
+  SELECT ordinal, "key", "to"
   FROM given
-  LEFT JOIN steady_queue_semaphores AS known USING ("key")
   WHERE is_limited
     AND "key" NOT IN (SELECT "key" FROM taken)
-    AND (NOT %(takes)s OR known."limit" <> given."to" OR "key" IN (SELECT "key" FROM touched))
+    AND (
+      NOT %(takes)s OR "key" IN (SELECT "key" FROM touched) OR "to" <> (
+        SELECT "limit" FROM steady_queue_semaphores AS known WHERE known."key" = given."key"
+      )
+    )
 ),
 refused AS MATERIALIZED (
   SELECT ordinal
@@ -241,8 +244,8 @@ SHOW default_transaction_isolation;
 -- %(limits)s = ARRAY[2]
 INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
 SELECT "key",
-  CASE WHEN EXISTS (
-    SELECT 1 FROM steady_queue_semaphores AS existing WHERE existing."key" = given."key"
+  CASE WHEN (
+    SELECT true FROM steady_queue_semaphores AS existing WHERE existing."key" = given."key"
   ) THEN 0 ELSE "limit" - (
     SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = given."key"
   ) END,
@@ -306,7 +309,7 @@ counted AS (
     SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
   )
   FROM semaphore
-  WHERE known."key" = semaphore."key"
+  WHERE known."key" = ANY(%(keys)s) AND known."key" = semaphore."key"
 )
 SELECT count(*)
 FROM admitted;

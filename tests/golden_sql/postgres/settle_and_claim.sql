@@ -325,7 +325,7 @@ counted AS (
     SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
   )
   FROM semaphore
-  WHERE known."key" = semaphore."key"
+  WHERE known."key" = ANY($1) AND known."key" = semaphore."key"
 )
 SELECT count(*)
 FROM admitted;
