@@ -50,17 +50,19 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value, "limit" = excluded."limi
 PASS_PERMIT = f"""
 UPDATE OR IGNORE {tables.PERMITS} SET job_id = %s WHERE job_id = %s
        AND EXISTS (SELECT 1 FROM {tables.CLAIMED} WHERE job_id = %s AND token = %s)"""
-END_PERMITS = f"""
-DELETE FROM {tables.PERMITS} WHERE job_id IN (SELECT value FROM json_each(%s)) RETURNING key"""
+# SQLite keeps the order of a CROSS JOIN; without it, or for IN, old statistics may let it read the
+# whole table.
+HELD_BY = f"""
+SELECT p.job_id, p.key FROM json_each(%s) AS wanted
+CROSS JOIN {tables.PERMITS} p ON p.job_id = wanted.value"""
+END_PERMIT = f"DELETE FROM {tables.PERMITS} WHERE job_id = %s"
 GIVE_BACK = f"UPDATE {tables.SEMAPHORES} SET value = value + %s WHERE key = %s"
-WITH_PERMIT = f"""
-SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wanted.value"""
 
 # A job that has run before is kept: it has waited already, and its record must not be lost.
 REFUSED = f"""
 SELECT b.job_id, j.metadata FROM json_each(%s) AS wanted
-JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token < {portable.FIRST_TOKEN}
-JOIN {tables.JOBS} j ON j.id = b.job_id AND j.concurrency_discards"""
+CROSS JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token < {portable.FIRST_TOKEN}
+CROSS JOIN {tables.JOBS} j ON j.id = b.job_id AND j.concurrency_discards"""
 DELETE_JOB = f"DELETE FROM {tables.JOBS} WHERE id = %s"
 
 
@@ -112,15 +114,21 @@ def pass_permits(cursor: Any, outcomes: Iterable[Outcome]) -> None:
 
 
 def end_permits(cursor: Any, job_ids: Iterable[int]) -> None:
-    cursor.execute(END_PERMITS, [str(list(job_ids))])
-    ended = Counter(key for (key,) in cursor.fetchall())
-    cursor.executemany(GIVE_BACK, [(count, key) for key, count in ended.items()])
+    if held := _held_by(cursor, job_ids):
+        cursor.executemany(END_PERMIT, [(job_id,) for job_id in held])
+        ended = Counter(held.values())
+        cursor.executemany(GIVE_BACK, [(count, key) for key, count in ended.items()])
 
 
 def with_permit(cursor: Any, job_ids: Sequence[int]) -> set[int]:
     """Return the ids of the jobs that hold a permit."""
-    cursor.execute(WITH_PERMIT, [str(list(job_ids))])
-    return {job_id for (job_id,) in cursor.fetchall()}
+    return set(_held_by(cursor, job_ids))
+
+
+def _held_by(cursor: Any, job_ids: Iterable[int]) -> dict[int, str]:
+    """Return the keys of the permits that these jobs hold."""
+    cursor.execute(HELD_BY, [str(list(job_ids))])
+    return dict(cursor.fetchall())
 
 
 def discard_refused(cursor: Any, job_ids: Sequence[int]) -> dict[int, str | None]:

@@ -26,7 +26,8 @@ from .transactions import transaction
 
 HELD = f"""
 SELECT c.job_id, c.token FROM json_each(%s) AS wanted
-JOIN {tables.CLAIMED} c ON c.job_id = wanted.value JOIN {tables.JOBS} j ON j.id = c.job_id"""
+CROSS JOIN {tables.CLAIMED} c ON c.job_id = wanted.value
+CROSS JOIN {tables.JOBS} j ON j.id = c.job_id"""
 DELETE_CLAIMED = f"DELETE FROM {tables.CLAIMED} WHERE job_id = %s AND token = %s"
 UPDATE_JOB = f"""
 UPDATE {tables.JOBS} SET attempts = %s, token = %s, worker_ids = %s, errors = %s,

@@ -94,8 +94,8 @@ SET value = excluded.value, "limit" = excluded."limit";
 
 SELECT b.job_id, j.metadata
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
-JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
+CROSS JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
+CROSS JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
 
 COMMIT;
 
@@ -134,8 +134,8 @@ SET value = excluded.value, "limit" = excluded."limit";
 
 SELECT b.job_id, j.metadata
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
-JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
+CROSS JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
+CROSS JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
 
 DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_1;
 

@@ -336,7 +336,7 @@ SET value = excluded.value, "limit" = excluded."limit";
 
 SELECT b.job_id, j.metadata
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
-JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
+CROSS JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
+CROSS JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
 
 COMMIT;

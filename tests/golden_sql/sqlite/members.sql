@@ -50,8 +50,8 @@ DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -99,8 +99,8 @@ LIMIT 1;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -149,8 +149,8 @@ DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -249,8 +249,8 @@ DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -338,8 +338,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -382,8 +382,8 @@ DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 

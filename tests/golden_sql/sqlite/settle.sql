@@ -4,8 +4,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -24,8 +24,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -36,9 +36,11 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
@@ -70,8 +72,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -87,8 +89,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -96,9 +98,11 @@ SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
 DELETE FROM steady_queue_jobs WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
@@ -123,8 +127,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -148,8 +152,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -160,9 +164,11 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
@@ -192,8 +198,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -217,8 +223,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -229,9 +235,11 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = NULL
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
@@ -261,8 +269,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -286,8 +294,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -298,15 +306,17 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = NULL
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_blocked_executions (
   job_id, queue_name, "rank", token, created_at, concurrency_key
@@ -346,8 +356,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -366,16 +376,16 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
   job_id, queue_name, "rank", token, created_at, turn
@@ -397,8 +407,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -416,9 +426,9 @@ WHERE job_id = :job_1
     SELECT 1 FROM steady_queue_claimed_executions WHERE job_id = :job_2 AND token = :token
   );
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
 
 -- SELECT CAST(s."limit" AS INTEGER), ... as under "finished, with a limit"
 

@@ -4,8 +4,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -50,8 +50,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -62,9 +62,11 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
   started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
 WHERE id = :job_1;
 
-DELETE FROM steady_queue_permits
-WHERE job_id IN (SELECT value FROM json_each('[:job_1]'))
-RETURNING key;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 UPDATE steady_queue_semaphores SET value = value + 1 WHERE key = 'key';
 
@@ -123,8 +125,8 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -165,16 +167,16 @@ BEGIN IMMEDIATE;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+SELECT p.job_id, p.key
+FROM json_each('[:job_1]') AS wanted
+CROSS JOIN steady_queue_permits p ON p.job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
   job_id, queue_name, "rank", token, created_at, turn

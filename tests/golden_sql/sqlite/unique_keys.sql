@@ -170,8 +170,8 @@ DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
@@ -195,8 +195,8 @@ DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT c.job_id, c.token
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
-JOIN steady_queue_jobs j ON j.id = c.job_id;
+CROSS JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+CROSS JOIN steady_queue_jobs j ON j.id = c.job_id;
 
 DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
 
