@@ -89,13 +89,14 @@ class SemaphoreMaintenance:
     def _silent(self, permits: QuerySet[Permit]) -> dict[int, str]:
         present = self.clock(self.database)
         beats = dict(Process.objects.using(self.using).values_list("pk", "last_heartbeat_at"))
-        claim = ClaimedExecution.objects.using(self.using).filter(pk=OuterRef("pk"))
-        claimed = permits.annotate(
-            claimed_at=Subquery(claim.values("created_at")),
-            process_id=Subquery(claim.values("process_id")),
-        ).filter(process_id__isnull=False)
+        # A join, for there are few claims: subqueries would look for one of each permit.
+        claimed = permits.filter(job__claimedexecution__process_id__isnull=False)
         running = claimed.values_list(
-            "pk", "key", "job__concurrency_duration", "claimed_at", "process_id"
+            "pk",
+            "key",
+            "job__concurrency_duration",
+            "job__claimedexecution__created_at",
+            "job__claimedexecution__process_id",
         )
         return {
             job_id: key
