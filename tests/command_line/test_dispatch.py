@@ -14,9 +14,9 @@ from django.db import InternalError, OperationalError, ProgrammingError, connect
 from django.db.migrations.executor import MigrationExecutor
 
 from steady_queue_core import cli
-from steady_queue_core.command_line import dispatch, registry
+from steady_queue_core.command_line import registry, runner
 from steady_queue_core.command_line.context import Context
-from steady_queue_core.command_line.refusal import Refusal
+from steady_queue_core.command_line.exit_codes import Refusal
 from steady_queue_core.command_line.subcommand import Subcommand
 from steady_queue_core.errors import DialectNotFound
 from steady_queue_core.management.commands.steady_queue import Command
@@ -43,7 +43,7 @@ class Probe(Subcommand):
 
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> type[Probe]:
-    monkeypatch.setattr(dispatch, "named", lambda name: Probe())
+    monkeypatch.setattr(runner, "named", lambda name: Probe())
     monkeypatch.setattr(Probe, "outcome", 0)
     return Probe
 

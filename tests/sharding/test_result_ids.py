@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steady_queue_core.compat import TaskResultDoesNotExist
-from steady_queue_core.sharding.result_ids import joined, parts
+from steady_queue_core.sharding.results import joined, parts
 
 from ..core.samples import FRAMEWORK
 from .places import Shards, on_sqlite

@@ -14,7 +14,7 @@ from ..models import Job
 from .batched import Selection, add_batch_options, apply
 from .context import Context
 from .databases import described
-from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE
+from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE, Refusal
 from .exit_codes import FAILED as FAILURE
 from .formats import in_words
 from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
@@ -22,7 +22,6 @@ from .job_filter import add_filters, failure_option, is_narrowed, listing_of
 from .job_ids import JobId
 from .job_summary import state_name
 from .question import confirm
-from .refusal import Refusal
 from .show import read
 from .subcommand import Subcommand
 

@@ -15,8 +15,7 @@ from ..dialects import dialect_for
 from ..models.readiness import require_tables
 from ..processes.supervisor.launch import choose_database
 from ..sharding.shards import shards_of
-from .exit_codes import WRONG_USAGE
-from .refusal import Refusal
+from .exit_codes import WRONG_USAGE, Refusal
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from ..printable import printable
 from ..sharding.shards import shards_of
 from .context import Context
 from .databases import headings
-from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE
+from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE, Refusal
 from .job_ids import JobId, chosen_backend
-from .refusal import Refusal
 from .subcommand import Subcommand
 
 UNKNOWN = ("job-unknown", "job-elsewhere")

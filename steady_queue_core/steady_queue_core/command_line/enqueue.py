@@ -21,9 +21,8 @@ from ..processes.supervisor.launch import import_tasks
 from ..tasks.definition import known_task, registered_tasks, runs_ours
 from .context import Context
 from .databases import require_usable
-from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE
+from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE, Refusal
 from .formats import duration_option
-from .refusal import Refusal
 from .show import plain
 from .subcommand import Subcommand
 

@@ -19,9 +19,8 @@ from ..models.readiness import pending_migrations
 from ..printable import printable
 from .context import Context
 from .databases import described
-from .exit_codes import DONE, FAILED
+from .exit_codes import DONE, FAILED, Refusal
 from .formats import counted, duration_option, seconds
-from .refusal import Refusal
 from .subcommand import Subcommand
 
 

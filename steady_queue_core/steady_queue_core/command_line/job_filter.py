@@ -19,9 +19,8 @@ from ..listings.period import Moment, Period, read_moment
 from ..listings.states import ALL, FAILED, STATES, State
 from ..listings.visibility import VisibleJobs
 from ..models import Job
-from .exit_codes import WRONG_USAGE
+from .exit_codes import WRONG_USAGE, Refusal
 from .formats import job_id_option
-from .refusal import Refusal
 
 #: The options that narrow the choice.
 NAMES = (

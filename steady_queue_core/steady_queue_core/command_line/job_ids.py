@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ..models.job import parse_job_id
-from ..sharding.result_ids import parts
-from .exit_codes import WRONG_USAGE
-from .refusal import Refusal
+from ..sharding.results import parts
+from .exit_codes import WRONG_USAGE, Refusal
 
 
 class JobId(int):

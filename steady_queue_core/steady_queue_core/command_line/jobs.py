@@ -11,11 +11,10 @@ from typing import Any
 from ..listings.job_listing import JobListing
 from .context import Context
 from .databases import described, headings
-from .exit_codes import DONE, WRONG_USAGE
+from .exit_codes import DONE, WRONG_USAGE, Refusal
 from .formats import positive_option
 from .job_filter import add_filters, listing_of, text_option
 from .job_summary import HEADINGS, as_json, as_row
-from .refusal import Refusal
 from .subcommand import Subcommand
 from .table import table
 

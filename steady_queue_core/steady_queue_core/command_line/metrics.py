@@ -9,8 +9,7 @@ from ..errors import PrometheusMissing
 from ..metrics import metrics_text
 from ..metrics.exposition import known_names
 from .context import Context, Output, writing
-from .exit_codes import DONE, NOT_FOUND
-from .refusal import Refusal
+from .exit_codes import DONE, NOT_FOUND, Refusal
 from .subcommand import Subcommand
 
 

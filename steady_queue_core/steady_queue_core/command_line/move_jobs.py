@@ -11,11 +11,10 @@ from ..dialects.database import Database
 from ..models.operations.move import changes_of
 from ..models.operations.reschedule import due_at
 from .change_jobs import ChangeJobs
-from .exit_codes import WRONG_USAGE
+from .exit_codes import WRONG_USAGE, Refusal
 from .formats import duration_option
 from .job_action import COPY, JobAction, moving, rescheduling
 from .job_filter import future_option
-from .refusal import Refusal
 
 #: Until the options say when.
 NEVER = datetime.max.replace(tzinfo=UTC)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from .context import Context
-from .exit_codes import FAILED, WRONG_USAGE
-from .refusal import Refusal
+from .exit_codes import FAILED, WRONG_USAGE, Refusal
 
 
 def confirm(context: Context, question: str, answers: str = "--yes, or --dry-run") -> None:

@@ -1,19 +1,23 @@
-"""Running a subcommand: errors become messages, JSON and an exit status."""
+"""Running the subcommand that was chosen: errors become messages, JSON and an exit status."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, connections
 
+from ..configured_backends import queue_databases
 from ..errors import DialectError, MigrationsMissing, SteadyQueueError
-from .context import Context, Unwritable
-from .exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, REFUSED
-from .migrations import pending_anywhere
-from .refusal import Refusal
+from ..models.readiness import pending_migrations
+from .choice import CHOICE
+from .context import Context, Output, Unwritable
+from .exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, REFUSED, Refusal
+from .registry import named
 from .subcommand import Subcommand
 
 
@@ -73,3 +77,21 @@ def _silence() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def pending_anywhere() -> list[str]:
+    """Return the migrations that any database of the queue lacks, as far as they answer."""
+    found: dict[str, None] = {}
+    for using in queue_databases():
+        try:
+            found.update(dict.fromkeys(pending_migrations(connections[using])))
+        except (DatabaseError, InterfaceError):
+            continue
+    return list(found)
+
+
+def run_subcommand(options: Mapping[str, Any], stdout: Output, stderr: Output) -> None:
+    """Run the subcommand that the options name; raise SystemExit unless its exit status is 0."""
+    code = run(named(options[CHOICE]), Context(options, stdout, stderr))
+    if code:
+        sys.exit(code)

@@ -14,9 +14,8 @@ from ..models import RecurringTask
 from ..printable import printable
 from .context import Context
 from .databases import described, headings
-from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE
+from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE, Refusal
 from .formats import instant, positive_option
-from .refusal import Refusal
 from .subcommand import Subcommand
 from .table import tables
 

@@ -16,9 +16,8 @@ from ..listings.wording import moment
 from ..printable import printable
 from .context import Context
 from .databases import headings
-from .exit_codes import DONE
+from .exit_codes import DONE, Refusal
 from .formats import positive_option
-from .refusal import Refusal
 from .status import Snapshot
 from .subcommand import Subcommand
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.core import (
@@ -12,9 +13,9 @@ from prometheus_client.core import (
     InfoMetricFamily,
 )
 
+from ..printable import printable_lines
 from ..statistics.histogram import BOUNDS
 from ..statistics.tally import Tally
-from .labels import make_printable
 from .scrape import Scrape, scrapes
 
 COUNTERS = {
@@ -176,3 +177,20 @@ def _buckets(tally: Tally, kind: str) -> list[tuple[str, float]]:
         total += counter
         buckets.append((bound, float(total)))
     return buckets
+
+
+def make_printable(family: Metric) -> Metric:
+    """Replace what is unsafe to print in the labels of a family by escapes. The format itself has
+    one for the end of a line.
+
+    Names that are the same then become one series, with the sum: Prometheus refuses all of an
+    answer that has a series twice.
+    """
+    found: dict[tuple[str, ...], Any] = {}
+    for sample in family.samples:
+        labels = {name: printable_lines(text) for name, text in sample.labels.items()}
+        key = sample.name, *labels.values()
+        value = sample.value + (found[key].value if key in found else 0)
+        found[key] = sample._replace(labels=labels, value=value)
+    family.samples = list(found.values())
+    return family

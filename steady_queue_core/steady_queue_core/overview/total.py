@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from ..statistics import histogram
 from ..statistics.tally import number
-from .packed import packed, unpacked
 
 #: What a row of statistics has counted: what is added, what the largest is taken of, histograms.
 ADDED = ("enqueued", "finished", "failed", "retried", "lost", "run_ms")
@@ -16,6 +15,8 @@ LARGEST = ("wait_max", "run_max")
 HISTOGRAMS = ("wait_histogram", "run_histogram")
 OUTCOMES = ("finished", "failed", "retried", "lost")
 COUNTED = (*ADDED, *LARGEST, *HISTOGRAMS)
+#: Bytes of each counter: one has up to 62 bits in a row, and 100,000 rows are added at most.
+_WIDTH = 12
 
 
 class Total(NamedTuple):
@@ -117,3 +118,25 @@ def quantile(counters: Sequence[int], share: float, most: float) -> float | None
             return min(found, most) if most >= lower else found
         before += counter
     return float(most)
+
+
+# A page that refreshes reads the same rows again: those of a week, of 50 queues and tasks.
+@lru_cache(maxsize=32_768)
+def packed(text: object) -> int:
+    """Return the counters that a text has; none for what no histogram is, which a row may hold."""
+    found = 0
+    for position, counter in enumerate(histogram.read(text)):
+        if counter:
+            found |= counter << (8 * _WIDTH * position)
+    return found
+
+
+# The median and the longest times of each step are asked for one after the other.
+@lru_cache(maxsize=1_024)
+def unpacked(counters: int) -> tuple[int, ...]:
+    """Return the counters one by one."""
+    data = counters.to_bytes(_WIDTH * histogram.SIZE, "little")
+    return tuple(
+        int.from_bytes(data[start : start + _WIDTH], "little")
+        for start in range(0, len(data), _WIDTH)
+    )

@@ -25,8 +25,7 @@ from . import members, routing
 from .keys import ShardKeys
 from .options import ShardingOptions
 from .problems import problems_of
-from .result_ids import joined, parts
-from .results import seen_from
+from .results import joined, parts, seen_from
 from .storing import require_room, store
 from .variants import Variants
 

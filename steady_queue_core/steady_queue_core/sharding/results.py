@@ -1,4 +1,5 @@
-"""The results of jobs in shards, as callers of a sharded backend see them."""
+"""The results of jobs in shards, as callers of a sharded backend see them, and their ids:
+``"<alias of the shard>:<id of the job>"``."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from django.db import transaction
 from ..compat import TaskResult
 from ..tasks.definition import rebuilt
 from ..tasks.task_result import SteadyQueueTaskResult
-from .result_ids import joined
+
+SEPARATOR = ":"
 
 
 def seen_from(alias: str, shard: Any, inner: TaskResult) -> TaskResult:
@@ -37,3 +39,16 @@ def _take_over(outer: TaskResult, alias: str, shard: str, inner: TaskResult) -> 
     }
     for name, value in values.items():
         object.__setattr__(outer, name, value)
+
+
+def joined(shard: str, job_id: str) -> str:
+    """Return the id of the result of a job; of one that is not stored, ``""``."""
+    return f"{shard}{SEPARATOR}{job_id}" if job_id else ""
+
+
+def parts(result_id: object) -> tuple[str, str] | None:
+    """Return the shard and the id of the job that a text names; ``None``: it names none."""
+    if not isinstance(result_id, str):
+        return None
+    shard, separator, job_id = result_id.rpartition(SEPARATOR)
+    return (shard, job_id) if separator and shard and job_id else None

@@ -161,7 +161,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if is_subcommand(options):
-            from ...command_line.dispatch import run_subcommand
+            from ...command_line.runner import run_subcommand
 
             run_subcommand(options, self.stdout, self.stderr)
             return

@@ -8,9 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from ...command_line.databases import DatabaseChoice
-from ...command_line.exit_codes import WRONG_USAGE
+from ...command_line.exit_codes import WRONG_USAGE, Refusal
 from ...command_line.job_ids import JobId, chosen_backend
-from ...command_line.refusal import Refusal
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.errors import suggest
 from ...errors import DialectError, MigrationsMissing
