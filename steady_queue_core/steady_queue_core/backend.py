@@ -39,7 +39,6 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .configuration.per_queue import PerQueue
-from .delivery import AT_MOST_ONCE
 from .dialects import (
     BatchClosed,
     EnqueuedJob,
@@ -52,6 +51,8 @@ from .dialects import (
 from .encoded_call import EncodedCall
 from .errors import AlreadyFinished, DuplicateTask, SteadyQueueError
 from .fair_queues import OPTION as FAIR_QUEUES
+from .features.delivery.options import AT_MOST_ONCE
+from .features.expiry.options import Expires, require_start_before
 from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
@@ -61,7 +62,6 @@ from .tasks.callbacks import require_callbacks, resolved
 from .tasks.checkpoint_store import DatabaseStore
 from .tasks.current_batch import batch_of_call
 from .tasks.definition import SteadyQueueTask, require_declared
-from .tasks.expiry import Expires, require_start_before
 from .tasks.fair_calls import fair_key_of_call
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models

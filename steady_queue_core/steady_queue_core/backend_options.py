@@ -15,8 +15,9 @@ from .compat import TaskResult
 from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
-from .delivery import AT_MOST_ONCE, MODES, MOST_CRASHES
 from .fair_queues import FairQueues, read_fair_queues
+from .features.delivery.options import AT_MOST_ONCE, MODES, MOST_CRASHES
+from .features.endings.options import MOST_SNOOZES
 from .middleware import MiddlewareChain
 from .payloads.options import PayloadOptions, read_payload
 from .queue_limits import QueueLimits, read_queue_limits
@@ -26,7 +27,6 @@ from .retries import Backoff, as_backoff
 ErrorReporter = Callable[[BaseException, TaskResult], object]
 
 MOST_ATTEMPTS = 1000
-MOST_SNOOZES = 1_000_000
 LARGEST_PAYLOAD = 2**30
 
 #: Options that have a module-level setting as their default.

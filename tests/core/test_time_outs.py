@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from steady_queue_core.features.time_limits.options import TimeLimit
 from steady_queue_core.processes.worker import time_outs
 from steady_queue_core.processes.worker.time_outs import TimeOuts
-from steady_queue_core.time_limits import TimeLimit
 
 #: Seconds that a test waits at most.
 PATIENCE = 20.0

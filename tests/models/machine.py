@@ -30,6 +30,7 @@ from steady_queue_core.dialects import (
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.endings import Discard, Fail, Retry, Snooze
 from steady_queue_core.errors import Preempted
+from steady_queue_core.features.callbacks.options import Callback
 from steady_queue_core.models import Job, Queue, process
 from steady_queue_core.models.operations.clear import RetainedJobs
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
@@ -42,7 +43,6 @@ from steady_queue_core.processes.worker.attempt import Attempt, RunResult
 from steady_queue_core.processes.worker.callbacks import with_callback
 from steady_queue_core.processes.worker.expiry import had_expired
 from steady_queue_core.processes.worker.task_transaction import TaskTransaction
-from steady_queue_core.tasks.callback_reference import Callback
 from steady_queue_core.tasks.results import task_of
 
 from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Entry, Ledger, Wanted

@@ -16,15 +16,15 @@ from ..backend import SteadyQueueBackend
 from ..compat import DEFAULT_TASK_BACKEND_ALIAS, DEFAULT_TASK_QUEUE_NAME
 from ..configuration import ConfigurationError
 from ..configured_backends import backends_on
-from ..delivery import AT_LEAST_ONCE
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
+from ..features.delivery.options import AT_LEAST_ONCE
+from ..features.expiry.options import NEVER
+from ..features.time_limits.options import NEVER as NO_TIMEOUT
 from ..listings.processes import listed_processes, workers_of
 from ..models import Job, Pause
 from ..tasks.definition import rebuilt, undeclared
-from ..tasks.expiry import NEVER
 from ..tasks.metadata import JobMetadata
-from ..time_limits import NEVER as NO_TIMEOUT
 from . import actions
 from .actions import add_history_of, log_act
 from .job_actions import JOB_ACTIONS, JobAction

@@ -160,7 +160,7 @@ def check_transactional_tasks(
     """W015: no transactional task keeps everybody from writing. W016: what such a task writes can
     be part of its transaction."""
     try:
-        from ..delivery import TRANSACTIONAL
+        from ..features.delivery.options import TRANSACTIONAL
         from ..tasks.definition import registered_tasks
 
         backends = known_backends()

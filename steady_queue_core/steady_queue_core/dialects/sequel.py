@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..features.retention.options import Period
 from ..progress import Progress
-from ..retention import Period
 from .records import EnqueuedJob, NewJob, StepRecord
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..compat import InvalidTask, Task
-from .callback_reference import CALLBACKS, ON_FAILURE, ON_SUCCESS, Callback
+from ..features.callbacks.options import CALLBACKS, ON_FAILURE, ON_SUCCESS, Callback
 from .definition import known_task, rebuilt, registered_tasks
 from .metadata import JobMetadata
 from .placement import alias_beside

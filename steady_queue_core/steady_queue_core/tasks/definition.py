@@ -44,17 +44,17 @@ from ..compat import (
 )
 from ..concurrency import ConcurrencyLimit
 from ..configuration.errors import suggest
-from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
+from ..features.callbacks.options import require_declared_options
+from ..features.delivery.options import Delivery
+from ..features.expiry.options import Expires
+from ..features.retention.options import Period
+from ..features.time_limits.options import Grace, Timeout
 from ..rates.limit import RateLimit
-from ..retention import Period
 from ..retries import Backoff
-from ..time_limits import Grace, Timeout
 from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
-from .callback_reference import require_declared_options
-from .expiry import Expires
 from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
 from .own_tasks import own_task_at

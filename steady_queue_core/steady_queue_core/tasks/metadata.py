@@ -11,25 +11,13 @@ from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits, TaskArgumentError
-from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
-from ..configuration.errors import describe
-from ..delivery import MODES, checked_crashes, checked_mode
 from ..dialects import ClaimedJob, FairKey, JobKey, JobRate, Link
-from ..durations import LONGEST
-from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
-from ..time_limits import (
-    GRACE,
-    TIMEOUT,
-    Timeout,
-    checked_grace,
-    checked_timeout,
-    is_grace,
-    is_timeout,
-)
-from . import expiry
-from .callback_reference import ON_FAILURE, ON_SUCCESS, checked_callback, is_callback
-from .expiry import NEVER, Expires
+from ..features import declared
+from ..features.expiry.options import NEVER, Expires, deadline_of
+from ..features.option import Option, is_count
+from ..features.retention.options import Period
+from ..features.time_limits.options import Timeout
 from .headers import are_headers, checked_headers
 
 #: Of how many metadata what they mean is remembered, and how long these may be: a job's are read at
@@ -123,27 +111,10 @@ class JobMetadata:
         Raises ``InvalidTask`` that names ``where``, and ``TaskArgumentError``.
         """
         changes: dict[str, Any] = {}
-        if options.get("metadata") is not None:
-            changes["user"] = _checked_metadata(options["metadata"], where)
-        if options.get("max_snoozes") is not None:
-            changes["max_snoozes"] = _checked_snoozes(options["max_snoozes"], where)
-        if options.get("delivery") is not None:
-            changes["delivery"] = checked_mode(options["delivery"], where)
-        if options.get("max_crashes") is not None:
-            changes["max_crashes"] = checked_crashes(options["max_crashes"], where)
-        if options.get("expires") is not None:
-            checked = expiry.of_call if of_call else expiry.of_task
-            changes["expires"] = checked(options["expires"], where)
-        for name in (OF_SUCCESS, OF_FAILURE):
-            if options.get(name) is not None:
-                changes[name] = _checked_period(name, options[name], where)
-        if options.get(TIMEOUT) is not None:
-            changes[TIMEOUT] = checked_timeout(options[TIMEOUT], where)
-        if options.get(GRACE) is not None:
-            changes[GRACE] = checked_grace(options[GRACE], where)
-        for name in (ON_SUCCESS, ON_FAILURE):
-            if options.get(name) is not None:
-                changes[name] = checked_callback(name, options[name], where)
+        for option in (USER, *declared.OPTIONS):
+            check = option.of_call if of_call else option.of_task or option.of_call
+            if (value := options.get(option.name)) is not None:
+                changes[FIELDS.get(option.name, option.name)] = check(value, where)
         return replace(self, **changes)
 
     def carrying(self, headers: Mapping[str, str]) -> JobMetadata:
@@ -162,7 +133,7 @@ class JobMetadata:
 
     def deadline(self, enqueued_at: datetime) -> datetime | None:
         """Return when a job expires that was enqueued then; ``None``: never."""
-        return expiry.deadline_of(self.expires, enqueued_at)
+        return deadline_of(self.expires, enqueued_at)
 
     @property
     def unique_key(self) -> JobKey | None:
@@ -228,51 +199,29 @@ def _checked_metadata(metadata: object, where: str) -> dict[str, Any]:
     return copy
 
 
-def _checked_snoozes(most: object, where: str) -> int:
-    if type(most) is not int or not 0 <= most <= MOST_SNOOZES:
-        raise InvalidTask(
-            f"{where}: max_snoozes must be a whole number from 0 to {MOST_SNOOZES}, not {most!r}."
-        )
-    return most
-
-
-def _checked_period(name: str, period: object, where: str) -> Period:
-    if not is_period(period):
-        raise InvalidTask(
-            f"{where}: {name} must be a timedelta from 0 to {LONGEST.days} days or {FOREVER!r}, "
-            f"not {describe(period)}."
-        )
-    return period
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
 def _are_texts(value: object) -> bool:
     return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
 
 
+def _is_user(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+
+
+#: What the caller passes on with a job, and the name under which it is kept.
+USER = Option("metadata", _is_user, _checked_metadata, _checked_metadata)
+FIELDS = {USER.name: "user"}
+
 _VALID: dict[str, Callable[[Any], bool]] = {
-    "user": lambda value: isinstance(value, dict) and all(isinstance(name, str) for name in value),
-    "max_snoozes": _is_count,
-    "snoozes": _is_count,
+    "user": _is_user,
+    **{option.name: option.is_valid for option in declared.OPTIONS},
+    "snoozes": is_count,
     "discarded": lambda value: isinstance(value, str),
-    "delivery": lambda value: value in MODES,
-    "max_crashes": _is_count,
     "crashes": _are_texts,
-    "expires": expiry.is_valid,
-    OF_SUCCESS: is_period,
-    OF_FAILURE: is_period,
-    TIMEOUT: is_timeout,
-    GRACE: is_grace,
     "unique": lambda value: JobKey.of(value) is not None,
     "rate": lambda value: JobRate.of(value) is not None,
     "slot": lambda value: isinstance(value, tuple) and [type(each) for each in value] == [int, int],
     "batch": lambda value: Link.of(value) is not None,
     "fair": lambda value: FairKey.of(value) is not None,
-    "on_success": is_callback,
-    "on_failure": is_callback,
     "intended_time": lambda value: isinstance(value, datetime) and value.utcoffset() is not None,
     "node": lambda value: isinstance(value, str),
     "sources": lambda value: isinstance(value, dict),
@@ -283,8 +232,5 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 NONE = JobMetadata()
 #: Each name, and what it holds if it is not set.
 _UNSET = tuple((each.name, getattr(NONE, each.name)) for each in fields(NONE))
-#: The options of ``@task`` and ``using()`` that are stored in the metadata.
-OPTIONS = (
-    "metadata", "max_snoozes", "delivery", "max_crashes", "expires", OF_SUCCESS, OF_FAILURE,
-    ON_SUCCESS, ON_FAILURE,
-)  # fmt: skip
+#: The options of ``@task`` that are stored in the metadata.
+OPTIONS = tuple(option.name for option in (USER, *declared.OPTIONS) if option.of_task is not None)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from django.db import Error
 
-from ..delivery import TRANSACTIONAL
 from ..dialects import CheckpointChange, ClaimedJob, Ending, Outcome, Sequel, StepRecord
 from ..errors import CheckpointRefusedError
+from ..features.delivery.options import TRANSACTIONAL
 from ..logging import about, get_logger
 from ..payloads import checkpoint_scope
 from ..progress import Progress

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from asgiref.sync import iscoroutinefunction, sync_to_async
 
 from ..arguments import DeserializationError
-from ..delivery import AT_MOST_ONCE, TRANSACTIONAL
 from ..dialects import StepRecord
 from ..durations import LONGEST
 from ..errors import StepRefusedError
+from ..features.delivery.options import AT_MOST_ONCE, TRANSACTIONAL
 from ..middleware import QuietCall
 from ..payloads import Scope, step_scope
 from .attempt_payloads import AttemptPayloads

@@ -9,9 +9,9 @@ from ..compat import InvalidTask, Task
 from ..configuration import Configuration
 from ..configuration.errors import describe
 from ..configuration.queues import LONGEST_NAME, name_objection
-from ..delivery import require_deliverable
 from ..durations import LONGEST
-from ..time_limits import require_time_limit
+from ..features.delivery.options import require_deliverable
+from ..features.time_limits.options import require_time_limit
 from ..timezones import to_due_time
 from .callbacks import require_callbacks
 from .definition import rebuilt

@@ -11,8 +11,8 @@ from asgiref.sync import async_to_sync
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from ..compat import Task, task_started
-from ..delivery import TRANSACTIONAL
 from ..dialects import ClaimedJob
+from ..features.delivery.options import TRANSACTIONAL
 from ..logging import RunningTask, running_task
 from ..middleware import QuietCall
 from ..processes.base.database import DatabaseClock

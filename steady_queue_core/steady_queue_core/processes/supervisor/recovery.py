@@ -11,7 +11,6 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configured_backends import own_backend
-from ...delivery import AT_MOST_ONCE
 from ...dialects import ClaimedJob, Dialect
 from ...errors import (
     NotRepeatedError,
@@ -19,6 +18,7 @@ from ...errors import (
     StateMissingError,
     SteadyQueueError,
 )
+from ...features.delivery.options import AT_MOST_ONCE
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims

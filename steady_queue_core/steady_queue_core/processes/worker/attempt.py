@@ -15,7 +15,6 @@ from ...batches.parent_results import ParentResults
 from ...batches.workflow import workflow_of
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
-from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE
 from ...dialects import ClaimedJob, Ending, Link, Outcome, Sequel
 from ...endings import Discard, Fail, Retry, Snooze, usable
 from ...errors import (
@@ -28,6 +27,7 @@ from ...errors import (
     TooManySnoozesError,
     TransactionEndedError,
 )
+from ...features.delivery.options import AT_LEAST_ONCE, AT_MOST_ONCE
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...project_code import contained

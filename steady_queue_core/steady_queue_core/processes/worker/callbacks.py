@@ -11,12 +11,12 @@ from ... import arguments
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending, FollowUp, Outcome, Sequel
 from ...encoded_call import EncodedCall
+from ...features.callbacks.options import Callback
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED
 from ...payloads import PayloadError
 from ...project_code import contained
-from ...tasks.callback_reference import Callback
 from ...tasks.definition import find_task, known_task, rebuilt
 from ...tasks.metadata import JobMetadata
 from ...tasks.placement import beside

@@ -16,7 +16,6 @@ from asgiref.sync import sync_to_async
 
 from ...compat import Task, task_finished, task_started
 from ...configured_backends import own_backend
-from ...delivery import AT_MOST_ONCE, TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending
 from ...errors import (
     NotRepeatedError,
@@ -24,6 +23,8 @@ from ...errors import (
     UndeliverableError,
     UnregisteredTaskError,
 )
+from ...features.delivery.options import AT_MOST_ONCE, TRANSACTIONAL
+from ...features.time_limits.options import TimeLimit
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, about, get_logger, running_task
 from ...middleware import QuietCall
@@ -33,7 +34,6 @@ from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
-from ...time_limits import TimeLimit
 from ..base.connections import (
     atidy_connections,
     running_coroutine,

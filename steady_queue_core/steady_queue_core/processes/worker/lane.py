@@ -11,15 +11,15 @@ from typing import Protocol
 
 from ...compat import Task
 from ...configuration import Configuration
-from ...delivery import TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending, Outcome
 from ...errors import TaskCancelled, TaskTimeout
+from ...features.delivery.options import TRANSACTIONAL
+from ...features.time_limits.options import TimeLimit
 from ...logging import get_logger
 from ...tasks import cancellation
 from ...tasks.cancellation import is_requested
 from ...tasks.definition import registered_tasks
 from ...tasks.metadata import delivery_of
-from ...time_limits import TimeLimit
 from ..base.connections import close_own_connections, has_to_atidy
 from ..base.context import ProcessContext
 from ..base.log_context import about_job

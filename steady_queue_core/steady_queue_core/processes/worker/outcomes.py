@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...features.retention.options import FOREVER, Period
 from ...fingerprint import fingerprint_of
-from ...retention import FOREVER, Period
 from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
 from .error_text import Attempted, Failure, appended, describe

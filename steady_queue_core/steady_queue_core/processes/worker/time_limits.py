@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...compat import Task
 from ...dialects import ClaimedJob
+from ...features.time_limits.options import TimeLimit, time_limit
 from ...tasks.metadata import NONE, JobMetadata
-from ...time_limits import TimeLimit, time_limit
 
 if TYPE_CHECKING:
     from ...backend import SteadyQueueBackend

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from ...dialects import ClaimedJob
 from ...errors import TaskCancelled, TaskTimeout
+from ...features.time_limits.options import TimeLimit
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
-from ...time_limits import TimeLimit
 
 logger = get_logger("steady_queue.worker")
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, TypeGuard
 
-from . import arguments
-from .arguments import DeserializationError
-from .durations import LONGEST
+from ... import arguments
+from ...arguments import DeserializationError
+from ...compat import InvalidTask
+from ...configuration.errors import describe
+from ...durations import LONGEST
+from ..option import Option
 
 #: A job that is kept for so long is never cleared.
 FOREVER: Literal["forever"] = "forever"
@@ -36,3 +40,20 @@ def of_failure(metadata: object) -> Period | None:
         return None
     period = found.get(OF_FAILURE) if isinstance(found, dict) else None
     return period if is_period(period) else None
+
+
+def checked_period(name: str, period: Any, where: str) -> Period:
+    """Return a period. Raises ``InvalidTask`` that names ``where`` and the option."""
+    if not is_period(period):
+        raise InvalidTask(
+            f"{where}: {name} must be a timedelta from 0 to {LONGEST.days} days or {FOREVER!r}, "
+            f"not {describe(period)}."
+        )
+    return period
+
+
+OPTIONS = tuple(
+    Option(name, is_period, check, check)
+    for name in (OF_SUCCESS, OF_FAILURE)
+    for check in [partial(checked_period, name)]
+)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 from django.conf import settings
 from django.utils import timezone
 
-from ..compat import InvalidTask, Task
-from ..configuration.errors import describe
-from ..durations import LONGEST
-from ..timezones import to_utc
+from ...compat import InvalidTask, Task
+from ...configuration.errors import describe
+from ...durations import LONGEST
+from ...timezones import to_utc
+from ..option import Option
 
 #: Says of a task, or a call, that its jobs do not expire, whatever their backend says.
 NEVER: Literal["never"] = "never"
@@ -105,3 +106,6 @@ def _moment(value: timedelta | datetime) -> datetime:
 
 def _shown(value: object) -> str:
     return value.isoformat(" ") if isinstance(value, datetime) else str(value)
+
+
+OPTIONS = (Option("expires", is_valid, of_call, of_task),)

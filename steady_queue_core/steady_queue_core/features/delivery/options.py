@@ -5,8 +5,9 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import Literal
 
-from .compat import InvalidTask, Task
-from .configuration.errors import suggest
+from ...compat import InvalidTask, Task
+from ...configuration.errors import suggest
+from ..option import Option, is_count
 
 Delivery = Literal["at_most_once", "at_least_once", "transactional"]
 
@@ -64,3 +65,9 @@ def require_deliverable(
             "max_crashes belongs to delivery='at_least_once': otherwise each crash uses up an "
             "attempt. Choose that delivery, or leave it out."
         )
+
+
+OPTIONS = (
+    Option("delivery", lambda value: value in MODES, checked_mode, checked_mode),
+    Option("max_crashes", is_count, checked_crashes, checked_crashes),
+)

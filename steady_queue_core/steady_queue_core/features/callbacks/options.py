@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-from ..compat import InvalidTask, Task
-from ..configuration.queues import LONGEST_NAME, name_objection
+from ...compat import InvalidTask, Task
+from ...configuration.queues import LONGEST_NAME, name_objection
+from ..option import Option
 
 #: The options of ``@task`` and ``using()`` that name a callback.
 ON_SUCCESS, ON_FAILURE = "on_success", "on_failure"
@@ -93,3 +95,10 @@ def _is_dotted(path: str) -> bool:
 
 def _stored(task: Task | None) -> object:
     return getattr(task, "job_metadata", None), getattr(task, "fair_key", None)
+
+
+OPTIONS = tuple(
+    Option(name, is_callback, check, check)
+    for name in CALLBACKS
+    for check in [partial(checked_callback, name)]
+)

@@ -6,9 +6,10 @@ import math
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
-from .compat import InvalidTask, Task
-from .configuration.errors import describe
-from .durations import LONGEST, to_timedelta
+from ...compat import InvalidTask, Task
+from ...configuration.errors import describe
+from ...durations import LONGEST, to_timedelta
+from ..option import Option
 
 #: Says of a task, or a call, that its attempts may take any time, whatever its backend says.
 NEVER: Literal["never"] = "never"
@@ -92,3 +93,10 @@ def _seconds(value: object) -> float | None:
         return to_timedelta(value).total_seconds()
     except (TypeError, ValueError):
         return None
+
+
+# A task has a field of its own for each, for its time limit may change while its jobs wait.
+OPTIONS = (
+    Option(TIMEOUT, is_timeout, checked_timeout, None),
+    Option(GRACE, is_grace, checked_grace, None),
+)

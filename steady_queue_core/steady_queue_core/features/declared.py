@@ -1,0 +1,16 @@
+"""The options of all features that a job keeps."""
+
+from __future__ import annotations
+
+from . import callbacks, delivery, endings, expiry, retention, time_limits
+from .option import Option
+
+#: Wrong values are told of in this order.
+OPTIONS: tuple[Option, ...] = (
+    *endings.OPTIONS,
+    *delivery.OPTIONS,
+    *expiry.OPTIONS,
+    *retention.OPTIONS,
+    *time_limits.OPTIONS,
+    *callbacks.OPTIONS,
+)

@@ -1,0 +1,28 @@
+"""Option: what a job keeps of one option of its task or its call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+#: Returns the stored form of a value. Raises ``InvalidTask``, or ``TaskArgumentError``, that names
+#: the place in the second argument.
+Check = Callable[[Any, str], Any]
+
+
+class Option(NamedTuple):
+    """An option that jobs keep in their metadata."""
+
+    #: As it is given to ``@task`` and ``using()``, and found in the metadata.
+    name: str
+    #: Whether a value that was found there may have been stored.
+    is_valid: Callable[[Any], bool]
+    #: What ``using()`` takes.
+    of_call: Check
+    #: What ``@task`` takes; ``None``: a task keeps it in a field of its own.
+    of_task: Check | None
+
+
+def is_count(value: object) -> bool:
+    """Whether ``value`` is a number of times."""
+    return type(value) is int and value >= 0
