@@ -14,7 +14,7 @@ CORE = "steady_queue_core/steady_queue_core"
 @pytest.mark.parametrize(
     ("changed", "near"),
     [
-        (f"{CORE}/tasks/expiry.py", "tests/models/test_expiry.py"),
+        (f"{CORE}/features/expiry/options.py", "tests/models/test_expiry.py"),
         (f"{CORE}/schedules/cron.py", "tests/core/test_cron.py"),
         (f"{CORE}/dialects/portable/claim.py", "tests/conformance/test_sqlite.py"),
         (f"{CORE}/doctor/__init__.py", "tests/doctor/test_projects.py"),
@@ -36,7 +36,7 @@ def test_a_test_that_has_changed_is_the_nearest() -> None:
 
 
 def test_what_is_far_away_is_not_near() -> None:
-    found = touched.distances([f"{CORE}/tasks/expiry.py"])
+    found = touched.distances([f"{CORE}/features/expiry/options.py"])
     assert found.get("tests/servers/test_address.py") is None
     assert found["tests/models/test_expiry.py"] < min(
         found[each] for each in found if each.startswith("tests/admin/")

@@ -126,7 +126,8 @@ def _is_beside(test: str, path: str) -> bool:
     if any(path.startswith(start) and test.startswith(BESIDE[start]) for start in BESIDE):
         return True
     file = Path(path)
-    name = file.parent.name if file.stem == "__init__" else file.stem
+    is_part = file.stem == "__init__" or file.parent.parent.name == "features"
+    name = file.parent.name if is_part else file.stem
     return file.suffix == ".py" and Path(test).stem == f"test_{name}"
 
 

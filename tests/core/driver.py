@@ -16,7 +16,7 @@ from steady_queue_core.processes.base.registration import new_name
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.callbacks import with_callback
 from steady_queue_core.processes.worker.executor import Executor, is_coroutine
-from steady_queue_core.processes.worker.expiry import had_expired
+from steady_queue_core.processes.worker.refusals import refusal_of
 from steady_queue_core.processes.worker.signal_sender import send_signals
 
 from ..positions import forget_positions
@@ -61,8 +61,8 @@ class Driver:
     def _run(self, claim: ClaimedJob) -> RunResult:
         if claim.is_cancelled:
             return self.executor.cancelled(claim)
-        if had_expired(claim):
-            return self.executor.expired(claim)
+        if (error := refusal_of(claim, claim.claimed_at)) is not None:
+            return self.executor.refused(claim, error)
         task = self.executor.task_of(claim)
         run = async_to_sync(self._arun) if is_coroutine(task) else self.executor.run
         context = copy_context()

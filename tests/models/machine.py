@@ -41,7 +41,7 @@ from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker.attempt import Attempt, RunResult
 from steady_queue_core.processes.worker.callbacks import with_callback
-from steady_queue_core.processes.worker.expiry import had_expired
+from steady_queue_core.processes.worker.refusals import refusal_of
 from steady_queue_core.processes.worker.task_transaction import TaskTransaction
 from steady_queue_core.tasks.results import task_of
 
@@ -561,13 +561,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _end_expired(self, claims: list[ClaimedJob]) -> None:
         """Do as a worker does: what has expired ends instead of starting."""
-        expired = [claim for claim in claims if had_expired(claim)]
-        ids = [claim.job_id for claim in expired]
+        errors = [(claim, refusal_of(claim, claim.claimed_at)) for claim in claims]
+        expired = [(claim, error) for claim, error in errors if error is not None]
+        ids = [claim.job_id for claim, _ in expired]
         jobs, now = self.ledger.jobs, self.ledger.now
         assert ids == [c.job_id for c in claims if jobs[c.job_id].has_expired(now)]
         outcomes = [
-            self._with_callback(each, self._attempt(each).expired(each.claimed_at))
-            for each in expired
+            self._with_callback(each, self._attempt(each).never_started(error, each.claimed_at))
+            for each, error in expired
         ]
         assert self.dialect.settle(self.connection, outcomes) == set(ids)
         for job_id in ids:

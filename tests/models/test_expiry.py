@@ -22,10 +22,10 @@ from steady_queue_core.models import (
     ScheduledExecution,
 )
 from steady_queue_core.processes.base.system import lease_clock
-from steady_queue_core.processes.worker import expiry, outcomes
+from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
-from steady_queue_core.processes.worker.expiry import ExpiryClock
 from steady_queue_core.processes.worker.lane import Lanes
+from steady_queue_core.processes.worker.refusals import StartClock, refusal_of
 from steady_queue_core.retries import constant
 
 from ..core.driver import Driver
@@ -158,7 +158,7 @@ def test_a_claim_that_was_given_back_was_no_start(using: str) -> None:
     driver = Driver(using)
     result = note.using(expires=HOUR).enqueue(1)
     [claim] = driver.claim()
-    assert not expiry.had_expired(claim)
+    assert refusal_of(claim, claim.claimed_at) is None
     driver.settle(RunResult(outcomes.released(claim)))
     let_time_pass(using)
     driver.work()
@@ -289,7 +289,7 @@ def test_a_job_that_expires_while_it_waits_in_its_worker_does_not_start(
     lanes = Lanes(context, Configuration.Worker(threads=1), driver.executor)
     lanes.registration = cast(Any, SimpleNamespace(holds_lease=True))
     # They were claimed two hours ago.
-    driver.executor.expiry_clock.note_claim(claims[0].claimed_at, asked_at - 7200)
+    driver.executor.start_clock.note_claim(claims[0].claimed_at, asked_at - 7200)
     try:
         lanes.submit([(claim, driver.executor.task_of(claim)) for claim in claims])
         done: list[Any] = []
@@ -312,10 +312,10 @@ def claimed(expires: str, enqueued_at: datetime) -> Any:
 @pytest.mark.parametrize("using", ["default"])
 def test_the_clock_of_a_worker_is_never_behind_the_database(using: str) -> None:
     """The database may have told its time as soon as it was asked, and it took ten seconds."""
-    clock, claimed_at = ExpiryClock(), datetime(2030, 1, 1, tzinfo=UTC)
+    clock, claimed_at = StartClock(), datetime(2030, 1, 1, tzinfo=UTC)
     soon = claimed(arguments.encode(timedelta(seconds=9)), claimed_at)
     later = claimed(arguments.encode(timedelta(seconds=60)), claimed_at)
-    assert not clock.has_expired(soon)
+    assert refusal_of(soon, clock.now()) is None
     clock.note_claim(claimed_at, lease_clock() - 10)
-    assert clock.has_expired(soon)
-    assert not clock.has_expired(later)
+    assert refusal_of(soon, clock.now()) is not None
+    assert refusal_of(later, clock.now()) is None

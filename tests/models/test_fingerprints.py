@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core import Batch, task
 from steady_queue_core.dialects import QueueSelector, portable
-from steady_queue_core.errors import CANCELLED_BEFORE_START
+from steady_queue_core.errors import CANCELLED_BEFORE_START, TaskExpired
 from steady_queue_core.fingerprint import fingerprint_of
 from steady_queue_core.models import FailedExecution, Job
 from steady_queue_core.models import process as processes
@@ -164,7 +164,7 @@ def test_expired_jobs_and_those_of_lost_processes_have_one(using: str) -> None:
     driver = Driver(using)
     expired, lost = rests.enqueue(), rests.enqueue()
     first, second = driver.claim()
-    driver.settle(driver.executor.expired(first))
+    driver.settle(driver.executor.refused(first, TaskExpired("It is too late.")))
     processes.deregister(using, driver.name)
     Rescuer(QueueDatabase(using)).rescue_orphans()
     rows = {row.pk: row for row in FailedExecution.objects.using(using)}

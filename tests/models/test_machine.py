@@ -222,7 +222,7 @@ WRONGS: dict[str, Any] = {
     "a task that has lost its claim leaves its writes": lambda: mock.patch.object(
         task_transaction, "dialect_for", lambda using: Careless(dialect_for(using))
     ),
-    "an expired job starts": lambda: mock.patch(f"{MACHINE}.had_expired", return_value=False),
+    "an expired job starts": lambda: mock.patch(f"{MACHINE}.refusal_of", return_value=None),
     "a snooze counts as an attempt": lambda: mock.patch.object(
         of_workers, "snoozed", counted_as_an_attempt
     ),

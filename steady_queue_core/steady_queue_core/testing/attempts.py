@@ -19,7 +19,7 @@ from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
 from ..processes.worker.callbacks import with_callback
-from ..processes.worker.expiry import had_expired
+from ..processes.worker.refusals import refusal_of
 from ..processes.worker.signal_sender import send_signals
 from ..processes.worker.task_transaction import only_writes_to
 from ..tasks.results import task_of
@@ -48,8 +48,8 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str, present: datetime | None) -
     attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now(), now=now)
     if claim.is_cancelled:
         return attempt.cancelled(clock.now())
-    if had_expired(claim):
-        return attempt.expired(clock.now())
+    if (refused := refusal_of(claim, claim.claimed_at)) is not None:
+        return attempt.never_started(refused, clock.now())
     running = RunningTask(claim.task_path, str(claim.job_id), attempt_of(claim))
     before = running_task.set(running)
     try:

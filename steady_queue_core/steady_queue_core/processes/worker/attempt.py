@@ -22,7 +22,6 @@ from ...errors import (
     Preempted,
     StepOrderError,
     TaskCancelled,
-    TaskExpired,
     TooManyCrashesError,
     TooManySnoozesError,
     TransactionEndedError,
@@ -410,17 +409,10 @@ class Attempt:
 
     def cancelled(self, ended_at: datetime) -> RunResult:
         """Return the result of a job that was cancelled before it started."""
-        return self._never_started(TaskCancelled(CANCELLED_BEFORE_START), ended_at)
+        return self.never_started(TaskCancelled(CANCELLED_BEFORE_START), ended_at)
 
-    def expired(self, ended_at: datetime) -> RunResult:
-        """Return the result of a job that has expired before it started."""
-        deadline = self.metadata.deadline(self.claim.enqueued_at)
-        told = "" if deadline is None else f" at {deadline.isoformat(' ', 'milliseconds')}"
-        return self._never_started(
-            TaskExpired(f"The job expired{told}, before it started."), ended_at
-        )
-
-    def _never_started(self, error: BaseException, ended_at: datetime) -> RunResult:
+    def never_started(self, error: BaseException, ended_at: datetime) -> RunResult:
+        """Return the result of a job that must not start, because of ``error``."""
         outcome = self._kept(outcomes.never_started(self.claim, describe(error)))
         self.decode_for_signals()
         self.task_result.errors[:] = task_errors(outcome.errors)

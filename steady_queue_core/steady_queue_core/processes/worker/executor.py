@@ -45,9 +45,9 @@ from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
 from .attempt import Attempt, RunResult
 from .callbacks import with_callback
-from .expiry import ExpiryClock
 from .forked_copies import end_if_copy
 from .interruptions import Reason
+from .refusals import StartClock, refusal_of
 from .task_transaction import NotBegun, TaskTransaction
 from .time_limits import longest_of, time_limit_of
 from .time_outs import exceeded
@@ -98,7 +98,7 @@ class Executor:
         self.end_interruptions: Callable[[int], Reason | None] = lambda job_id: None
         #: Returns the time limit of a job that was told to end, because it has taken longer.
         self.exceeded_limit: Callable[[int], TimeLimit | None] = lambda job_id: None
-        self.expiry_clock = ExpiryClock()
+        self.start_clock = StartClock()
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
         #: The backend of an alias in ``TASKS``.
@@ -177,12 +177,17 @@ class Executor:
         except Exception as problem:
             return self.broken(claim, problem)
 
-    def expired(self, claim: ClaimedJob) -> RunResult:
-        """Return the result of a job that has expired before it started."""
+    def refused(self, claim: ClaimedJob, error: Exception) -> RunResult:
+        """Return the result of a job that must not start, because of ``error``."""
         try:
-            return self._attempt_of(claim).expired(self.clock.now())
+            return self._attempt_of(claim).never_started(error, self.clock.now())
         except Exception as problem:
             return self.broken(claim, problem)
+
+    def refusal_of(self, claim: ClaimedJob) -> Exception | None:
+        """Return why a job that has waited in this worker must not start; ``None``: it may."""
+        # Most jobs have no metadata.
+        return None if claim.metadata is None else refusal_of(claim, self.start_clock.now())
 
     def time_limit(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
         """Return how long the attempt at a job may take."""

@@ -299,8 +299,10 @@ class Lanes:
     def _run(self, claim: ClaimedJob, task: Task) -> Work | None:
         began = time.monotonic()
         limit = self._limit_of(claim, task)
-        if claim.metadata is not None and self._has_expired(claim):
-            result = self.executor.expired(claim)
+        # Before it is marked as started: if the worker is killed then, the job is given back, and
+        # refused by another one.
+        if (refused := self.executor.refusal_of(claim)) is not None:
+            result = self.executor.refused(claim, refused)
         elif self._may_start(claim, limit):
             result = self._run_interruptibly(claim, task, limit)
         else:
@@ -345,8 +347,8 @@ class Lanes:
 
     async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:
         limit = self._limit_of(claim, task)
-        if claim.metadata is not None and self._has_expired(claim):
-            result = self.executor.expired(claim)
+        if (refused := self.executor.refusal_of(claim)) is not None:
+            result = self.executor.refused(claim, refused)
         else:
             try:
                 result = await self._astart(claim, task, limit)
@@ -383,11 +385,6 @@ class Lanes:
         if result.outcome.ending is Ending.RELEASED:
             return None
         return self.followers.next_of(result.outcome.job_id, on_loop=on_loop)
-
-    def _has_expired(self, claim: ClaimedJob) -> bool:
-        """Whether a job has waited here for too long. Asked before it is marked as started: if the
-        worker is killed then, the job is given back and expires with another one."""
-        return self.executor.expiry_clock.has_expired(claim)
 
     def _limit_of(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
         try:

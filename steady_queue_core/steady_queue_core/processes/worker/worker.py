@@ -22,13 +22,13 @@ from .attempt import RunResult
 from .cancellation_watch import CancellationWatch
 from .excess import Excess
 from .executor import Executor
-from .expiry import had_expired
 from .lane import Lanes, follows_in_chain
 from .nursery import Nursery
 from .poll_timer import PollTimer
 from .process_executor import ProcessExecutor
 from .rated_starts import RatedStarts, is_rated
 from .recycling import Recycling
+from .refusals import refusal_of
 from .settlement import Refused, Settlement
 from .task_server import serve_tasks
 from .thread_pool import Work
@@ -304,7 +304,7 @@ class Worker:
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
-        self.executor.expiry_clock.note_claim(claimed[0].claimed_at, asked_at)
+        self.executor.start_clock.note_claim(claimed[0].claimed_at, asked_at)
         self.executor.audience.look_again()
         work = self._work_of(claimed)
         # Of more than there is room for, those that are late are known once most were sent away.
@@ -324,8 +324,10 @@ class Worker:
                 self.settlement.add(self.executor.cancelled(claim))
                 continue
             try:
-                if claim.metadata is not None and had_expired(claim):
-                    self.settlement.add(self.executor.expired(claim))
+                # Most jobs have no metadata.
+                error = refusal_of(claim, claim.claimed_at) if claim.metadata is not None else None
+                if error is not None:
+                    self.settlement.add(self.executor.refused(claim, error))
                     continue
                 work.append((claim, self.executor.task_of(claim)))
             except UnregisteredTaskError as error:
