@@ -51,8 +51,8 @@ from .dialects import (
 from .encoded_call import EncodedCall
 from .errors import AlreadyFinished, DuplicateTask, SteadyQueueError
 from .fair_queues import OPTION as FAIR_QUEUES
+from .features.declared import DEFAULTED, DEMANDING
 from .features.delivery.options import AT_MOST_ONCE
-from .features.expiry.options import Expires, require_start_before
 from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
@@ -412,8 +412,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         own, key = self._metadata_of(task), key_of_call(task, args, kwargs, text)
-        if own is not None and own.expires is not None:
-            self._require_start(task, own.expires)
+        if own is not None:
+            self._require_options(task, own)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
         rate: RateLimit | None = getattr(task, "rate", None)
@@ -444,16 +444,25 @@ class SteadyQueueBackend(BaseTaskBackend):
     def _metadata_of(self, task: Task) -> JobMetadata | None:
         """Return what jobs of ``task`` keep beyond their columns, if anything."""
         own: JobMetadata | None = getattr(task, "job_metadata", None)
-        delivery, expires = self.settings.delivery, self.settings.expires
-        if own is None and delivery is None and expires is None:
+        if own is None and not self._defaults:
             return None
-        return (own or NONE).of_job(delivery, expires)
+        return (own or NONE).of_job(self._defaults)
 
-    def _require_start(self, task: Task, expires: Expires) -> None:
-        """Raise ``InvalidTask`` if a job of ``task`` would expire before it is due."""
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        """What jobs keep that do not say it themselves."""
+        found = {option.name: getattr(self.settings, option.name) for option in DEFAULTED}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _require_options(self, task: Task, metadata: JobMetadata) -> None:
+        """Raise ``InvalidTask`` if options of a job of ``task`` do not fit it."""
         own: JobMetadata = getattr(task, "job_metadata", None) or NONE
-        setting = f"TASKS[{self.alias!r}]['OPTIONS']['expires']"
-        require_start_before(expires, task, setting if own.expires is None else "expires")
+        for option in DEMANDING:
+            value = getattr(metadata, option.name)
+            if value is not None and option.require is not None:
+                setting = f"TASKS[{self.alias!r}]['OPTIONS'][{option.name!r}]"
+                is_default = getattr(own, option.name) is None
+                option.require(value, task, setting if is_default else option.name)
 
     def _most_attempts(self, task: Task) -> int:
         own: int | None = getattr(task, "max_attempts", None)

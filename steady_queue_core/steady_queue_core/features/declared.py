@@ -14,3 +14,6 @@ OPTIONS: tuple[Option, ...] = (
     *time_limits.OPTIONS,
     *callbacks.OPTIONS,
 )
+#: Those that may not fit a call, and those that backends have, too.
+DEMANDING = tuple(option for option in OPTIONS if option.require is not None)
+DEFAULTED = tuple(option for option in OPTIONS if option.has_default)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..compat import Task
+
 #: Returns the stored form of a value. Raises ``InvalidTask``, or ``TaskArgumentError``, that names
 #: the place in the second argument.
 Check = Callable[[Any, str], Any]
@@ -21,6 +23,13 @@ class Option(NamedTuple):
     of_call: Check
     #: What ``@task`` takes; ``None``: a task keeps it in a field of its own.
     of_task: Check | None
+    #: Raises ``InvalidTask`` if a value does not fit a call of a task; the string names the setting
+    #: that it comes from.
+    require: Callable[[Any, Task, str], None] | None = None
+    #: Whether a backend has an option of this name, for jobs that say nothing of it.
+    has_default: bool = False
+    #: What a job says that is to do without, whatever its backend says.
+    off: object = None
 
 
 def is_count(value: object) -> bool:

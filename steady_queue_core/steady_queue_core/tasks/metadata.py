@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..arguments import DeserializationError, PayloadLimits, TaskArgumentError
 from ..compat import InvalidTask
 from ..dialects import ClaimedJob, FairKey, JobKey, JobRate, Link
 from ..features import declared
-from ..features.expiry.options import NEVER, Expires, deadline_of
+from ..features.expiry.options import Expires, deadline_of
 from ..features.option import Option, is_count
 from ..features.retention.options import Period
 from ..features.time_limits.options import Timeout
@@ -122,14 +122,16 @@ class JobMetadata:
         Raises ``ValueError``."""
         return replace(self, headers=checked_headers({**self.headers, **headers}))
 
-    def of_job(self, delivery: str | None, expires: timedelta | None) -> JobMetadata:
-        """Return what a job keeps whose backend has this delivery and expiry, for jobs that do not
-        say these themselves."""
-        own = expires if self.expires is None else self.expires
-        own = None if own == NEVER else own
-        if self.delivery == (delivery := self.delivery or delivery) and self.expires == own:
-            return self
-        return replace(self, delivery=delivery, expires=own)
+    def of_job(self, defaults: Mapping[str, Any]) -> JobMetadata:
+        """Return what a job keeps whose backend has these defaults, by the names of options, for
+        jobs that do not say these themselves."""
+        changes: dict[str, Any] = {}
+        for option in declared.DEFAULTED:
+            own = getattr(self, option.name)
+            value = defaults.get(option.name) if own is None else own
+            if (value := None if value == option.off else value) != own:
+                changes[option.name] = value
+        return replace(self, **changes) if changes else self
 
     def deadline(self, enqueued_at: datetime) -> datetime | None:
         """Return when a job expires that was enqueued then; ``None``: never."""

@@ -68,6 +68,6 @@ def require_deliverable(
 
 
 OPTIONS = (
-    Option("delivery", lambda value: value in MODES, checked_mode, checked_mode),
+    Option("delivery", lambda value: value in MODES, checked_mode, checked_mode, has_default=True),
     Option("max_crashes", is_count, checked_crashes, checked_crashes),
 )

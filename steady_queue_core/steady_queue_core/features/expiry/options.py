@@ -108,4 +108,8 @@ def _shown(value: object) -> str:
     return value.isoformat(" ") if isinstance(value, datetime) else str(value)
 
 
-OPTIONS = (Option("expires", is_valid, of_call, of_task),)
+OPTIONS = (
+    Option(
+        "expires", is_valid, of_call, of_task, require_start_before, has_default=True, off=NEVER
+    ),
+)
