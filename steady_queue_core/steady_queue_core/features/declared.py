@@ -14,6 +14,7 @@ OPTIONS: tuple[Option, ...] = (
     *time_limits.OPTIONS,
     *callbacks.OPTIONS,
 )
+BY_NAME = {option.name: option for option in OPTIONS}
 #: Those that may not fit a call, and those that backends have, too.
 DEMANDING = tuple(option for option in OPTIONS if option.require is not None)
 DEFAULTED = tuple(option for option in OPTIONS if option.has_default)

@@ -30,6 +30,8 @@ class Option(NamedTuple):
     has_default: bool = False
     #: What a job says that is to do without, whatever its backend says.
     off: object = None
+    #: Whether a copy of the job, which is enqueued later, has this value, too.
+    is_copied: Callable[[Any], bool] = lambda value: True
 
 
 def is_count(value: object) -> bool:

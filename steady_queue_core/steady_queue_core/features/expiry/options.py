@@ -64,6 +64,10 @@ def of_call(value: Any, where: str) -> Expires:
         ) from None
 
 
+def _is_span(value: object) -> bool:
+    return not isinstance(value, datetime)
+
+
 def deadline_of(expires: object, enqueued_at: datetime) -> datetime | None:
     """Return when a job expires that was enqueued then; ``None``: never."""
     if not isinstance(expires, timedelta):
@@ -110,6 +114,13 @@ def _shown(value: object) -> str:
 
 OPTIONS = (
     Option(
-        "expires", is_valid, of_call, of_task, require_start_before, has_default=True, off=NEVER
+        "expires",
+        is_valid,
+        of_call,
+        of_task,
+        require_start_before,
+        has_default=True,
+        off=NEVER,
+        is_copied=_is_span,
     ),
 )

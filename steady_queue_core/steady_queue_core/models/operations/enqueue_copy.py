@@ -21,6 +21,7 @@ from ...dialects import (
     fair_queues_in,
 )
 from ...dialects.database import Database
+from ...features.declared import BY_NAME
 from ...own_tasks import OWN_TASKS
 from ...payloads import PayloadError, call_scope
 from ...payloads.backends import codec_of
@@ -28,7 +29,6 @@ from ..semaphore import Semaphore
 
 #: What the metadata have of one job, rather than of its call.
 OF_ONE_JOB = ("batch", "slot", "snoozes", "crashes", "discarded")
-EXPIRES = "expires"
 #: What a copy needs; errors and results may be large.
 OF_CALL = (
     "task_path", "backend_name", "queue_name", "rank", "arguments", "max_attempts", "metadata",
@@ -133,19 +133,22 @@ def _needs_results(job: Any) -> bool:
 
 
 def _metadata(text: str | None) -> str | None:
-    """Return the metadata of a copy: without what is of the one job, and without a time at which
-    that expired. Raises ``DeserializationError``."""
+    """Return the metadata of a copy: without what is of the one job. Raises
+    ``DeserializationError``."""
     if text is None:
         return None
     found = arguments.decode(text, resolve_models=False)
     if not isinstance(found, dict):
         raise DeserializationError("The metadata are no object.")
-    kept = {name: value for name, value in found.items() if name not in OF_ONE_JOB}
-    if hasattr(kept.get(EXPIRES), "isoformat"):
-        del kept[EXPIRES]
+    kept = {name: value for name, value in found.items() if _is_copied(name, value)}
     if kept == found:
         return text
     return arguments.encode(kept, root="metadata") if kept else None
+
+
+def _is_copied(name: str, value: Any) -> bool:
+    option = BY_NAME.get(name)
+    return name not in OF_ONE_JOB and (option is None or option.is_copied(value))
 
 
 def _present_limits(database: Database, jobs: Iterable[Any]) -> dict[str, int]:
