@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from steady_queue_core.conformance.base import ending, limited_job
 from steady_queue_core.dialects import Ending, QueueSelector, portable, tables
 from steady_queue_core.dialects.apart import LONG_AGO
-from steady_queue_core.dialects.conformance.base import ending, limited_job
 from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,

@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import takewhile
 
 from steady_queue_core.dialects import Ending
-from steady_queue_core.features.retention.options import FOREVER, Period
+from steady_queue_core.features.retention.period import FOREVER, Period
 from steady_queue_core.tasks.metadata import JobMetadata
 
 FINISHED = "finished"

@@ -9,7 +9,7 @@ from django.db.transaction import atomic
 
 from ..dialects.outcome import Ending
 from ..dialects.sequel import Sequel
-from ..features.retention.options import FOREVER, Period
+from ..features.retention.period import FOREVER, Period
 from .base import ConformanceCase, ending
 from .transactions import Refused
 

@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
-from ..features.retention.options import Period
+from ..features.retention.period import Period
 from . import portable
 from .contention import until_free
 from .dialect import Dialect

@@ -19,7 +19,7 @@ from django.db.models import Expression, Model, QuerySet
 from django.db.transaction import on_commit
 
 from ..errors import DialectUnsupported
-from ..features.retention.options import Period
+from ..features.retention.period import Period
 from . import apart, batches
 from .contention import until_free
 from .job_key import JobKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..features.retention.options import Period
+from ..features.retention.period import Period
 from ..progress import Progress
 from .records import EnqueuedJob, NewJob, StepRecord
 

@@ -48,7 +48,7 @@ from ..errors import UnregisteredTaskError
 from ..features.callbacks.options import require_declared_options
 from ..features.delivery.options import Delivery
 from ..features.expiry.options import Expires
-from ..features.retention.options import Period
+from ..features.retention.period import Period
 from ..features.time_limits.options import Grace, Timeout
 from ..rates.limit import RateLimit
 from ..retries import Backoff

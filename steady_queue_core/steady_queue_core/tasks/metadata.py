@@ -16,7 +16,7 @@ from ..dialects import ClaimedJob, FairKey, JobKey, JobRate, Link
 from ..features import declared
 from ..features.expiry.options import Expires, deadline_of
 from ..features.option import Option, is_count
-from ..features.retention.options import Period
+from ..features.retention.period import Period
 from ..features.time_limits.options import Timeout
 from .headers import are_headers, checked_headers
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...features.retention.options import Period
+from ...features.retention.period import Period
 from ..outcome import Outcome
 from ..sequel import FollowUp
 from .clock import storable

@@ -13,7 +13,7 @@ from django.db.models import F, QuerySet
 from ...dialects import MemberState
 from ...dialects.database import Database
 from ...errors import CANCELLED_BEFORE_START, TaskCancelled
-from ...features.retention.options import of_failure
+from ...features.retention.period import of_failure
 from ...fingerprint import fingerprint_of
 from ...signals import send_after_commit, task_cancelled
 from ..execution import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
-from ...features.retention.options import FOREVER, Period
+from ...features.retention.period import FOREVER, Period
 from ...fingerprint import fingerprint_of
 from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
