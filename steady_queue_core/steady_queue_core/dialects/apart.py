@@ -1,4 +1,5 @@
-"""Dispatching due jobs apart from each other while somebody keeps locked what some of them need.
+"""Dispatching due jobs apart from each other while somebody keeps locked what some of them need,
+or the database refuses one of them.
 
 A semaphore or a turn that is locked is left alone. One that a transaction has just created, and not
 committed, cannot be seen, only waited for: its jobs are tried again after a multiple of that time.
@@ -7,25 +8,33 @@ committed, cannot be seen, only waited for: its jobs are tried again after a mul
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from ..internal_errors import log_internal_error
+from ..logging import about, get_logger
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model
 from .records import Dispatched, TurnKey
+from .refusals import in_halves, is_refusal
 from .turns import Turns
+
+logger = get_logger("steady_queue.dispatcher")
 
 #: How many due jobs are looked at at once.
 PAGE = 500
 #: For how many times as long as was waited in vain nobody waits for the same again.
 RESPITE = 5
+#: Seconds until a job is tried again that the database has refused.
+REFUSED_PAUSE = 5.0
 #: Earlier than any due time, so that rows with it are dispatched first.
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,11 +52,13 @@ class Need(NamedTuple):
 
 @dataclass
 class HeldUp:
-    """What was waited for in vain on a connection, and until when nobody waits for it again."""
+    """What was tried in vain on a connection, and until when it is not tried again."""
 
     #: Until when jobs are not dispatched together.
     until: float = 0.0
     needs: dict[Need, float] = field(default_factory=dict)
+    #: Jobs that the database has refused.
+    refused: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, connection: BaseDatabaseWrapper) -> HeldUp:
@@ -62,17 +73,45 @@ class HeldUp:
         if need is not None:
             self.needs[need] = self.until
 
+    def refuse(self, refused: Mapping[int, Exception]) -> None:
+        """Note jobs that the database has refused, each by itself."""
+        present = time.monotonic()
+        for job_id, error in refused.items():
+            if job_id not in self.refused:
+                log_internal_error(
+                    logger,
+                    "Job %d is due, and the database does not let it become ready",
+                    job_id,
+                    error=error,
+                    extra=about("dispatcher.not_dispatched", task_id=str(job_id)),
+                )
+            self.refused[job_id] = present + REFUSED_PAUSE
+        if refused:
+            self.until = max(self.until, present + REFUSED_PAUSE)
+
+    def left_alone(self) -> list[int]:
+        """Return the jobs that are not tried now; forget those that have not been for long."""
+        present = time.monotonic()
+        self.refused = {
+            job_id: end for job_id, end in self.refused.items() if end + REFUSED_PAUSE > present
+        }
+        return [job_id for job_id, end in self.refused.items() if end > present]
+
 
 def dispatch(
     connection: BaseDatabaseWrapper, dialect: Operations, limit: int, together: Together
 ) -> Dispatched:
-    """Dispatch jobs ``together``, or apart if somebody holds that up."""
+    """Dispatch jobs ``together``, or apart if somebody holds that up, or the database refuses
+    one."""
     held_up, began = HeldUp.of(connection), time.monotonic()
     if began >= held_up.until:
         try:
             return together(connection, limit)
-        except DatabaseError as error:
-            if not dialect.is_contention(connection, error):
+        except Exception as error:
+            if dialect.is_contention(connection, error):
+                if not dialect.info.skips_locked:  # Then it is all of the database that is locked.
+                    raise
+            elif not is_refusal(connection, dialect, error):
                 raise
         held_up.note(began)
     return Apart(connection, dialect, held_up, together).dispatch(limit)
@@ -97,12 +136,13 @@ class Apart:
         moved, passed, busy = 0, 0, set[str]()
         while moved < limit and (page := self._page(passed, busy)):
             for need, job_ids in page.items():
-                done = self._move(need, job_ids[: limit - moved])
+                done, refused = self._move(need, job_ids[: limit - moved])
                 moved += done
-                if done < len(job_ids) and need.permit is not None:
+                left = len(job_ids) - done - refused
+                if left and need.permit is not None:
                     busy.add(need.permit)
                 else:
-                    passed += len(job_ids) - done
+                    passed += left
         following = self._scheduled.order_by("due_at").values_list("due_at", flat=True).first()
         if following is None:
             return Dispatched(moved, None)
@@ -112,6 +152,8 @@ class Apart:
     def _page(self, passed: int, busy: set[str]) -> dict[Need, list[int]]:
         """Return some due jobs by their needs, first those that have none."""
         due = self._scheduled.filter(due_at__lte=self._dialect.now(self._connection))
+        if left_alone := self._held_up.left_alone():
+            due = due.exclude(pk__in=left_alone)
         if busy:
             due = due.exclude(concurrency_key__in=sorted(busy))
         rows = due.order_by("due_at", "rank", "job_id").values_list(
@@ -123,8 +165,15 @@ class Apart:
             needs.setdefault(Need(permit, turn), []).append(pk)
         return needs if len(needs) > 1 or needs[Need()] else {}
 
-    def _move(self, need: Need, job_ids: Sequence[int]) -> int:
-        """Move jobs to ready, unless somebody has locked what they need; return how many."""
+    def _move(self, need: Need, job_ids: Sequence[int]) -> tuple[int, int]:
+        """Move jobs to ready, unless somebody has locked what they need; return how many, and how
+        many were refused."""
+        try_some = partial(self._try, need)
+        moved, refused = in_halves(self._connection, self._dialect, job_ids, try_some)
+        self._held_up.refuse(refused)
+        return moved, len(refused)
+
+    def _try(self, need: Need, job_ids: Sequence[int]) -> int:
         began = time.monotonic()
         try:
             with self._dialect.transaction(self._connection):
@@ -137,7 +186,8 @@ class Apart:
                 locked.update(due_at=storable(LONG_AGO))
                 return self._together(self._connection, len(rows)).moved
         except DatabaseError as error:
-            if not self._dialect.is_contention(self._connection, error):
+            locks_rows = self._dialect.info.skips_locked
+            if not locks_rows or not self._dialect.is_contention(self._connection, error):
                 raise
             self._held_up.note(began, need)
             return 0

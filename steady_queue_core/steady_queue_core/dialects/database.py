@@ -19,12 +19,14 @@ from .dialect import Dialect
 from .joins import Joins
 from .membership import MemberState
 from .present_rows import PresentRows
+from .refusals import in_halves
 from .registry import dialect_for
 from .turns import Turns
 from .unique_keys import UniqueKeys
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,13 @@ class Database:
 
     def ring_after_commit(self, queue_names: Sequence[str]) -> None:
         self.dialect.ring_after_commit(self.connection, queue_names)
+
+    def in_halves(
+        self, items: Sequence[K], do: Callable[[Sequence[K]], int]
+    ) -> tuple[int, dict[K, Exception]]:
+        """Do something with ``items``, by halves where the database refuses it for one of them;
+        see ``refusals.in_halves``."""
+        return in_halves(self.connection, self.dialect, items, do)
 
     def is_contention(self, error: BaseException) -> bool:
         return self.dialect.is_contention(self.connection, error)

@@ -539,9 +539,10 @@ class Dialect:
         )
 
     def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-        """Move due jobs to ready. A job for which somebody has locked a row holds up no other."""
+        """Move due jobs to ready. A job for which somebody has locked a row, or that the database
+        refuses, holds up no other."""
         joins = connection.in_atomic_block or not connection.get_autocommit()
-        if limit <= 0 or joins or not self.info.skips_locked:
+        if limit <= 0 or joins:
             return self._dispatch_together(connection, limit)
         return apart.dispatch(connection, self, limit, self._dispatch_together)
 

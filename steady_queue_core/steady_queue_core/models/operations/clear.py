@@ -37,11 +37,14 @@ class Sweep(ABC):
         #: The last row that was read, from which another sweep may continue.
         self.position: Any = None
         self.exhausted = False
+        #: The rows of the last batch that the database did not let go, and why.
+        self.refused: dict[Any, Exception] = {}
 
     def clear(self, batch_size: int) -> int:
         """Read the next rows; return the number of those that were deleted."""
         rows = self._past(list(self._next_rows()[:batch_size]))
-        cleared = self._delete([row[-1] for row in rows]) if rows else 0
+        keys = [row[-1] for row in rows]
+        cleared, self.refused = self.database.in_halves(keys, self._delete) if keys else (0, {})
         self.position = rows[-1] if rows else self.position
         self.exhausted = len(rows) < batch_size
         return cleared
@@ -113,10 +116,14 @@ class FinishedJobs(Sweep):
         # Checked again: a job may just have been retried. Not a condition of the query, for which
         # the database might scan all old rows.
         found = [pk for pk, instant in chosen if instant is not None and instant < self.before]
-        if found:
-            with self.database.transaction():
-                self._delete_jobs(self.jobs, found)
-        return len(found)
+        if not found:
+            return 0
+        rows = unfiltered(self.jobs).filter(pk__in=found).order_by("pk")
+        with self.database.transaction():
+            # Those that somebody else has locked have their turn in the next pass.
+            free = [row.pk for row in self.database.lock_rows(rows.only("pk"), wait=False)]
+            self._delete_jobs(self.jobs, free)
+        return len(free)
 
 
 class FailedJobs(Sweep):

@@ -10,9 +10,13 @@ from django.db.models.functions import Coalesce
 
 from ...dialects import portable
 from ...dialects.database import Database
+from ...internal_errors import log_internal_error
+from ...logging import about, get_logger
 from ..execution import BlockedExecution, ClaimedExecution, ReadyExecution
 from ..process import Process
 from ..semaphore import Permit, Semaphore
+
+logger = get_logger("steady_queue.dispatcher")
 
 #: Keys per transaction: while it runs, their jobs can neither start nor end.
 BATCH = 100
@@ -43,14 +47,28 @@ class SemaphoreMaintenance:
     def do(self) -> int:
         """Revoke expired permits, recount semaphores, and delete idle ones; return the number of
         jobs that were admitted."""
-        admitted = sum(self._revoke(keys) for keys in _batches(self._expired().values()))
-        for keys in _batches(self._miscounted()):
-            admitted += self._recount(keys)
-        for keys in _batches(self._idle().values_list("pk", flat=True)):
-            self._delete_idle(keys)
+        admitted = self._each(self._expired().values(), self._revoke)
+        admitted += self._each(self._miscounted(), self._recount)
+        self._each(self._idle().values_list("pk", flat=True), self._delete_idle)
         if admitted:
             self.database.ring([])
         return admitted
+
+    def _each(self, keys: Iterable[str], do: Callable[[Sequence[str]], int]) -> int:
+        """Do something with all ``keys`` but those that the database refuses; return the sum."""
+        total = 0
+        for some in _batches(keys):
+            done, refused = self.database.in_halves(some, do)
+            total += done
+            for key, error in refused.items():
+                log_internal_error(
+                    logger,
+                    "The semaphore of %r could not be maintained: the database refused it",
+                    key,
+                    error=error,
+                    extra=about("dispatcher.not_maintained"),
+                )
+        return total
 
     def _revoke(self, keys: Collection[str]) -> int:
         with self.database.transaction():
@@ -124,11 +142,12 @@ class SemaphoreMaintenance:
     def _idle(self) -> QuerySet[Semaphore]:
         return Semaphore.objects.using(self.using).filter(value=F("limit"))
 
-    def _delete_idle(self, keys: Collection[str]) -> None:
+    def _delete_idle(self, keys: Collection[str]) -> int:
         with self.database.transaction():
             rows = self._idle().filter(pk__in=keys).order_by("pk")
             free = [row.pk for row in self.database.lock_rows(rows, wait=False)]
             self._idle().filter(pk__in=free)._raw_delete(self.using)
+        return 0
 
 
 def _batches(keys: Iterable[str]) -> Iterator[list[str]]:

@@ -14,6 +14,7 @@ from django.db import DataError, Error, IntegrityError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import Dialect, dialect_for
+from ...dialects.refusals import require_writes
 from .outage import OutageTracker
 from .response_timeout import Operation, ResponseTimeouts, name_of
 
@@ -125,6 +126,10 @@ class QueueDatabase:
             self._busy_since = 0.0
             connection.queries_log.clear()  # With DEBUG, it would keep thousands of statements.
         return result
+
+    def require_writes(self) -> None:
+        """Raise ``Unavailable`` if the database takes nothing at all. Changes no row."""
+        self.run(lambda connection, _: require_writes(connection))
 
     def close(self) -> None:
         """Close the connection of the calling thread."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configuration import Configuration
 from ...dialects import Dialect, Dispatched
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import Job
 from ...models.operations.batch_maintenance import BatchMaintenance
 from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
+from ...project_code import contained
 from ...rates.closing_up import ClosingUp
 from ...statistics.recent_hours import RecentHours
 from ...statistics.sampler import Sampler
@@ -22,13 +26,16 @@ from ..base.database import Unavailable
 from ..base.steady_clock import SteadyClock
 from .retention import Cleaner
 
+T = TypeVar("T")
+
 logger = get_logger("steady_queue.dispatcher")
 
 #: First pause while all due jobs are locked by other transactions; doubled up to the polling
 #: interval.
 FIRST_PAUSE = 0.01
-#: Seconds until semaphores are maintained again after one of them was locked.
-LOCKED_PAUSE = 10.0
+#: Seconds until a duty is tried again that failed, because of a row that was locked, or its
+#: contents.
+FAILURE_PAUSE = 10.0
 
 
 class Dispatcher:
@@ -49,20 +56,57 @@ class Dispatcher:
         #: Whether the database does not take statistics, although it answers.
         self._is_refused = False
         self._pause = 0.0
+        #: Duties that have failed, and until when they are left alone.
+        self._failed: dict[str, float] = {}
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
         self.context.run_until_stopped({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
-        waits = [self._dispatch(), self.context.database.run(self.cleaner.clean)]
+        duties = [self._clean, self._repair_batches, self._close_up]
         if self.settings.concurrency_maintenance:
-            waits.append(self._maintain_semaphores())
-        waits.append(self._repair_batches())
-        waits.append(self._close_up())
+            duties.insert(1, self._maintain_semaphores)
         if self.context.options.statistics:
-            waits.append(self._keep_statistics())
-        return min(waits)
+            duties.append(self._keep_statistics)
+        return min([self._dispatch(), *map(self._do, duties)])
+
+    def _do(self, duty: Callable[[], float]) -> float:
+        """Do a duty, on which the others do not depend; return the seconds until the next time.
+        Raises ``Unavailable`` if it is not a row that is to blame."""
+        name = duty.__name__
+        if (left := self._failed.get(name, 0.0) - time.monotonic()) > 0:
+            return left
+        try:
+            return contained(duty)
+        except Unavailable as unavailable:
+            if unavailable.lost:
+                raise
+            if unavailable.refused:
+                self.context.database.require_writes()
+                self._tell(name, unavailable.__cause__)
+        except Exception:
+            self._tell(name)
+        self._failed[name] = time.monotonic() + FAILURE_PAUSE
+        return FAILURE_PAUSE
+
+    def _tell(self, duty: str, error: BaseException | None = None) -> None:
+        log_internal_error(
+            logger,
+            "%s could not do one of its duties (%s); it goes on with the others",
+            self.context.name,
+            duty.strip("_"),
+            error=error,
+            extra=about("dispatcher.duty_failed"),
+        )
+
+    def _run(self, operation: Callable[[BaseDatabaseWrapper, Dialect], T]) -> T:
+        """Do a duty in the database, which may refuse some of it."""
+        return self.context.database.run(operation, optional=True)
+
+    def _clean(self) -> float:
+        """Delete old rows if it is time; return the seconds until the next time."""
+        return self._run(self.cleaner.clean)
 
     def _keep_statistics(self) -> float:
         """Do what is due to the statistics; return the seconds until the next time."""
@@ -84,7 +128,7 @@ class Dispatcher:
     def _close_up(self) -> float:
         """Let jobs that wait for slots of their rates move up; return the seconds until the next
         look."""
-        moved, wait = self.context.database.run(lambda *_: self.closing_up.do())
+        moved, wait = self._run(lambda *_: self.closing_up.do())
         if moved:
             logger.info(
                 "Gave %d jobs with rate limits earlier slots, of jobs that are gone",
@@ -97,9 +141,7 @@ class Dispatcher:
         """Look for batches that are stuck if it is time; return the seconds until the next time."""
         if time.monotonic() >= self._next_repair:
             using = self.context.using
-            repaired = self.context.database.run(
-                lambda *_: BatchMaintenance(using, Job.objects.using(using)).do()
-            )
+            repaired = self._run(lambda *_: BatchMaintenance(using, Job.objects.using(using)).do())
             if repaired:
                 logger.warning(
                     "Repaired %d rows of batches, which nothing in Steady Queue leaves so",
@@ -114,18 +156,13 @@ class Dispatcher:
         """Maintain the semaphores if it is time; return the seconds until the next time."""
         if time.monotonic() >= self._next_maintenance:
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
-            try:
-                admitted = self.context.database.run(
-                    lambda *_: SemaphoreMaintenance(
-                        self.context.using,
-                        self.clock.read,
-                        self.context.options.process_heartbeat_interval,
-                    ).do()
-                )
-            except Unavailable as unavailable:
-                if not unavailable.lost:  # A semaphore is locked: what comes next has its turn.
-                    self._next_maintenance = time.monotonic() + min(interval, LOCKED_PAUSE)
-                raise
+            admitted = self._run(
+                lambda *_: SemaphoreMaintenance(
+                    self.context.using,
+                    self.clock.read,
+                    self.context.options.process_heartbeat_interval,
+                ).do()
+            )
             if admitted:
                 self.context.events.unblocked(admitted)
                 logger.info(

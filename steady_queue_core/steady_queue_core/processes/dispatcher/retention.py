@@ -83,6 +83,8 @@ class Cleaner:
             cleared = sweep.clear(BATCH)
         except ERRORS as error:
             if not is_damage(error):
+                if sweep.database.is_contention(error):
+                    self._leave(name, sweep)
                 raise
             log_internal_error(
                 logger,
@@ -92,6 +94,15 @@ class Cleaner:
             )
             self._leave(name, sweep)
             return
+        if sweep.refused:
+            log_internal_error(
+                logger,
+                "Could not clear %d rows of %s: the database refused it",
+                len(sweep.refused),
+                name,
+                error=next(iter(sweep.refused.values())),
+                extra=about("dispatcher.not_cleared"),
+            )
         if cleared:
             logger.debug(
                 "Cleared %d rows", cleared, extra=about("dispatcher.cleared", rows=cleared)
