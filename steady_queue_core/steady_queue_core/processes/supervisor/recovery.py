@@ -36,6 +36,7 @@ from ..worker import outcomes
 from ..worker.apart import settle_apart
 from ..worker.attempt import Attempt, RunResult
 from ..worker.callbacks import with_callback
+from ..worker.needed_rows import Row, locked_among, needed_by
 from ..worker.signal_sender import send_signals
 from ..worker.time_limits import longest_of
 from ..worker.time_outs import given_up
@@ -215,7 +216,17 @@ class Rescuer:
 
     def _settle(self, done: list[RunResult]) -> set[int]:
         return self.database.run(
-            lambda connection, dialect: dialect.settle(connection, [each.outcome for each in done])
+            lambda connection, dialect: dialect.settle(connection, [each.outcome for each in done]),
+            optional=True,
+        )
+
+    def _locked_among(self, done: list[RunResult]) -> set[Row]:
+        """Return the rows that somebody has locked of those which these results change."""
+        if not self.database.dialect.info.skips_locked:
+            return set()
+        rows = set[Row]().union(*(needed_by(each.outcome) for each in done))
+        return self.database.run(
+            lambda connection, dialect: locked_among(connection, dialect, rows)
         )
 
     def _settle_apart(
@@ -233,14 +244,21 @@ class Rescuer:
         """
         held: set[int] = set()
         stored, blocked = list(done), 0
+        locked = self._locked_among(done) if unavailable is not None else set()
         for number, (claim, each) in enumerate(zip(batch, done, strict=True)):
             if blocked == MOST_BLOCKED:
                 break
+            if not locked.isdisjoint(needed_by(each.outcome)):
+                continue
             try:
                 stored[number], own = settle_apart(each, claim, worker, self._settle_one)
                 held |= own
             except Unavailable as again:
-                unavailable, blocked = again, MOST_BLOCKED if again.lost else blocked + 1
+                unavailable = again
+                if again.refused:
+                    self.database.require_writes()
+                else:
+                    blocked = MOST_BLOCKED if again.lost else blocked + 1
             except Exception:
                 log_internal_error(
                     logger,
