@@ -58,3 +58,19 @@ def test_what_waits_for_a_lock_holds_up_nothing_else() -> None:
     work.deferred.run()
     assert (work.done, work.deferred.is_held_up) == (["third", "second", "first"], False)
     assert not work.deferred
+
+
+def test_what_is_held_up_for_a_while_holds_up_nothing_that_comes_meanwhile() -> None:
+    for refused in (False, True):
+        held_up = Unavailable(60.0, lost=refused, refused=refused)
+        work = Work(first=held_up)
+        work.deferred.run()
+        assert (work.done, work.deferred.is_held_up) == (["second", "third"], True)
+        work.failures.clear()
+        work.deferred.add(work.piece("fourth"), "worker-4")
+        assert work.deferred.processes == {"", "worker-4"}
+        assert not work.deferred.is_held_up
+        work.deferred.run()
+        assert (work.done[2:], work.deferred.is_held_up) == (["fourth"], True)
+        work.deferred.run(now=True)
+        assert (work.done[3:], bool(work.deferred)) == (["first"], False)

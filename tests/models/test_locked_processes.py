@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, cast
 from unittest import mock
 
@@ -14,10 +15,12 @@ from django.db import connections
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.conformance.threads import holding
 from steady_queue_core.dialects import portable
+from steady_queue_core.errors import ProcessExitError
 from steady_queue_core.models import ClaimedExecution, FailedExecution, Process
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base import system
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
+from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.base.registration import ProcessLocation
 from steady_queue_core.processes.supervisor.maintenance import Maintenance
 from steady_queue_core.processes.supervisor.managed_processes import ManagedProcesses
@@ -125,6 +128,49 @@ def test_an_ended_process_that_is_locked_holds_up_no_other_and_not_the_silent_on
     maintenance._next_exited_check = 0.0
     maintenance.step()
     assert dead.names == []
+
+
+@on_every_server
+def test_a_child_whose_rescue_waits_keeps_no_other_process_from_it(using: str) -> None:
+    dead = Dead(using, ENDED)
+    options = Configuration.Options().resolve()
+    maintenance = Maintenance(options, using, cast(ManagedProcesses, []), "supervisor")
+    maintenance.database.timeouts = None  # It would open another connection.
+    maintenance.register()
+    rescue = partial(
+        maintenance.rescuer.rescue_process, "dead-1", JournalSnapshot(), ProcessExitError("ended")
+    )
+    with holding(using, dead.lock_claim, 30):
+        maintenance.deferred.add(rescue, "dead-1")
+        maintenance.step()
+        assert (dead.names, maintenance.deferred.is_held_up) == (["dead-1"], True)
+        assert len(dead.ids(FailedExecution)) == 2
+    maintenance.deferred.run(now=True)
+    assert (dead.names, bool(maintenance.deferred)) == ([], False)
+    # What its journal says has held: the others had no journal.
+    assert len(dead.ids(FailedExecution)) == 2
+
+
+@on_every_server
+def test_many_claims_that_are_locked_keep_no_others_from_their_end(using: str) -> None:
+    dead = Dead(using)
+    dead.worker = processes.register(
+        using, kind="worker", name="dead-4", pid=1, hostname="here", supervisor_id=None,
+        metadata="{}",
+    )  # fmt: skip
+    claims = [claim.job_id for claim in dead.claimed(8)]
+
+    def lock() -> None:
+        for job_id in claims[:5]:
+            list(ClaimedExecution.objects.using(using).filter(pk=job_id).select_for_update())
+
+    rescuer, error = Rescuer(QueueDatabase(using)), ProcessExitError("ended")
+    with holding(using, lock, 30):
+        with pytest.raises(Unavailable):
+            rescuer.rescue_process("dead-4", None, error)
+        assert dead.ids(FailedExecution) == claims[5:]
+    rescuer.rescue_process("dead-4", None, error)
+    assert dead.ids(FailedExecution) == claims
 
 
 @on_every_server

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
@@ -14,43 +15,70 @@ from ..base.database import Unavailable
 logger = get_logger("steady_queue.supervisor")
 
 
+class Piece(NamedTuple):
+    """Something to do, and the process that it is about, if there is one."""
+
+    run: Callable[[], object]
+    process: str = ""
+
+
 class DeferredWork:
     """A queue of callables, run in order. Any thread may add to it; one thread runs it."""
 
     def __init__(self) -> None:
-        self._work: deque[Callable[[], None]] = deque()
+        self._work: deque[Piece] = deque()
+        #: What waits for a lock, or was refused, and when each is tried again.
+        self._held_up: dict[Piece, float] = {}
         self._retry_at = 0.0
-        #: Whether some of it waits for a lock, though the database is there.
-        self.is_held_up = False
 
     def __bool__(self) -> bool:
-        return bool(self._work)
+        return bool(self._work or self._held_up)
 
-    def add(self, work: Callable[[], None]) -> None:
+    @property
+    def is_held_up(self) -> bool:
+        """Whether nothing is left but what waits for a lock, though the database is there."""
+        return bool(self._held_up) and not self._work
+
+    @property
+    def processes(self) -> set[str]:
+        """The processes that it is about."""
+        return {piece.process for piece in (*list(self._work), *list(self._held_up))}
+
+    def add(self, work: Callable[[], object], process: str = "") -> None:
         """Run ``work`` after all that was added before it, unless that waits for a lock."""
-        self._work.append(work)
+        self._work.append(Piece(work, process))
 
     def run(self, *, now: bool = False) -> None:
         """Run the work, unless a pause after an outage has not passed; ``now`` ignores that."""
-        if not now and time.monotonic() < self._retry_at:
+        present = time.monotonic()
+        if not now and present < self._retry_at:
             return
-        held_up = 0
-        while len(self._work) > held_up:
-            try:
-                contained(self._work[0])
-            except Unavailable as unavailable:
-                self._retry_at = time.monotonic() + unavailable.pause
-                if unavailable.lost and not unavailable.refused:
-                    break
-                # It is put behind the others, which may need other rows, and be accepted.
-                self._work.rotate(-1)
-                held_up += 1
-                continue
-            except Exception:
-                log_internal_error(
-                    logger,
-                    "Deferred work on the queue's database failed; dropping it",
-                    extra=about("supervisor.work_given_up"),
-                )
+        again = deque(piece for piece, due in self._held_up.items() if now or due <= present)
+        # What is new comes first: each of the others may wait for its lock.
+        while self._work or again:
+            if not self._try(self._work[0] if self._work else again.popleft()):
+                return
+
+    def _try(self, piece: Piece) -> bool:
+        """Do a piece of work, and forget it unless it is held up; return whether there is a
+        database."""
+        try:
+            contained(piece.run)
+        except Unavailable as unavailable:
+            due = time.monotonic() + unavailable.pause
+            if unavailable.lost and not unavailable.refused:
+                self._retry_at = due
+                return False
+            self._held_up[piece] = due
+        except Exception:
+            log_internal_error(
+                logger,
+                "Deferred work on the queue's database failed; dropping it",
+                extra=about("supervisor.work_given_up"),
+            )
+            self._held_up.pop(piece, None)
+        else:
+            self._held_up.pop(piece, None)
+        if self._work and self._work[0] is piece:
             self._work.popleft()
-        self.is_held_up = held_up > 0
+        return True

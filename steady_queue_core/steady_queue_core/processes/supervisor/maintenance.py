@@ -180,7 +180,7 @@ class Maintenance:
             self.rescuer.rescue_process(child.name, snapshot, error, reason)
             remove_journal(child.journal.path)
 
-        self.deferred.add(rescue)
+        self.deferred.add(rescue, child.name)
         return snapshot
 
     @property
@@ -204,12 +204,10 @@ class Maintenance:
         self.deferred.run()
         if self.deferred and not self.deferred.is_held_up:
             return
-        # While some of it waits for a lock: or others would declare us dead.
-        parts = [self._beat]
-        if not self.deferred:
-            self._clock_is_steady()
-            parts += [self._check_exited, self._check_expired, self._count, self.sweep.step]
-            parts += [self.mirroring.step, self._look_whether_drained]
+        # Also while some of it waits for a lock: others are not to wait for that.
+        self._clock_is_steady()
+        parts = [self._beat, self._check_exited, self._check_expired, self._count, self.sweep.step]
+        parts += [self.mirroring.step, self._look_whether_drained]
         try:
             for part in parts:
                 self._do(part)
@@ -267,11 +265,12 @@ class Maintenance:
         """Rescue processes that died with their supervisor; find children that others declared
         dead."""
         with self.handover_lock:
-            if self.deferred:
-                return  # The journals of these children say more than their rows.
             own = list(self.children)
+            # The journals of these children say more than their rows.
+            rescued = self.deferred.processes
         ready = {child.name for child in own if child.ready_at is not None and child.spec.registers}
-        registered = self.pruner.prune_exited({child.name for child in own} | {self.name})
+        spared = {child.name for child in own} | rescued | {self.name}
+        registered = self.pruner.prune_exited(spared)
         if self.pruner.exited:
             self._next_exited_check = self._note_lock() + LOCKED_PAUSE
         self.declared_dead.extend(ready - registered)
@@ -279,6 +278,7 @@ class Maintenance:
     def _prune_expired(self) -> None:
         """Prune processes without a heartbeat; of our own children, only replaced ones."""
         spared = {child.name for child in self.children if child.kill_at is None}
+        spared |= self.deferred.processes
         expired = self.pruner.expired()
         others = [
             process
