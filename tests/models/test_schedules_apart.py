@@ -63,7 +63,7 @@ def test_without_a_database_nothing_else_is_tried(
 ) -> None:
     plan, tried = begun(), []
 
-    def is_away(operation: Any) -> Any:
+    def is_away(operation: Any, **_: Any) -> Any:
         tried.append(operation)
         raise Unavailable(1.0, lost=True)
 
@@ -78,7 +78,7 @@ def test_a_database_that_refuses_all_of_them_is_out(
 ) -> None:
     plan = begun()
 
-    def is_read_only(operation: Any) -> Any:
+    def is_read_only(operation: Any, **_: Any) -> Any:
         raise Unavailable(1.0, lost=True, refused=True)
 
     monkeypatch.setattr(plan.due_times.database, "run", is_read_only)

@@ -83,22 +83,21 @@ class DueTimes:
         Raises ``Unavailable``.
         """
         self._heed_clock(present)
-        nearest, refusal, is_taken = [], None, False
+        nearest = []
         for key, (_, slot) in list(self._next.items()):
             due = slot and self._failed.due(key, slot)
             if slot is not None and due is not None and due <= present:
                 try:
                     due = self._enqueue_slot(self.schedule.entries[key], slot, present)
-                    is_taken = True
                 except Unavailable as unavailable:
                     # What middleware raises may look like it: that must not hold up the others.
-                    if not unavailable.refused:
+                    if unavailable.refused:
+                        self.database.require_writes()
+                    else:
                         self._require_database()
-                    due, refusal = present + ALONE_PAUSE, unavailable
+                    due = present + ALONE_PAUSE
             if due is not None:
                 nearest.append(due)
-        if refusal is not None and not is_taken:
-            raise refusal
         return min(nearest, default=None)
 
     def _require_database(self) -> None:
@@ -262,7 +261,7 @@ class DueTimes:
 
     def _run(self, entry: Entry, due: datetime) -> Attempt:
         run = RecurringRun(entry, due, self._call(entry.definition))
-        return self.database.run(run.enqueue)
+        return self.database.run(run.enqueue, optional=True)
 
     def _tell(self, key: str, attempt: Attempt) -> None:
         waits = attempt.result is EnqueueResult.WAITING
