@@ -706,10 +706,10 @@ def test_no_more_starts_are_permitted_than_there_is_room_for(using: str) -> None
 def test_a_database_that_cannot_answer_lets_nobody_start(
     using: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from django.db import IntegrityError, OperationalError
+    from django.db import IntegrityError, InterfaceError
 
     for error, ending, delay in [
-        (OperationalError("gone"), Ending.RELEASED, 0.0),
+        (InterfaceError("gone"), Ending.RELEASED, 0.0),
         (IntegrityError("no"), Ending.RETRIED, 1.0),
     ]:
         worker = Worker(using)

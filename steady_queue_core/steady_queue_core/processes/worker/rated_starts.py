@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+
 from ...arguments import DEFAULT_LIMITS, TaskArgumentError
-from ...dialects import ClaimedJob, Outcome, Sequel
+from ...dialects import ClaimedJob, Dialect, Outcome, Sequel
 from ...dialects.apart import RESPITE
+from ...dialects.refusals import in_halves
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...payloads.backends import limits_of
@@ -23,6 +26,9 @@ from .attempt import MOST_ADDED
 from .needed_rows import Row, locked_among
 
 logger = get_logger("steady_queue.worker")
+
+#: Does something with some keys.
+UseKeys = Callable[[Gate, Sequence[str]], None]
 
 #: Seconds until jobs ask again whose rows the database has refused.
 REFUSAL_PAUSE = 1.0
@@ -54,13 +60,6 @@ class RatedStarts:
             answers = self._ask([_ask_of(claim) for claim in rated], room, database)
         except Unavailable:
             return {claim.job_id: outcomes.released(claim) for claim in rated}
-        except Exception:
-            log_internal_error(
-                logger,
-                "Starts of jobs with rate limits were refused",
-                extra=about("worker.starts_refused"),
-            )
-            answers = {}
         found = {}
         for claim in rated:
             answer = answers.get(claim.job_id)
@@ -76,25 +75,54 @@ class RatedStarts:
 
     def _ask(self, asks: Sequence[Ask], room: int, database: QueueDatabase) -> dict[int, Answer]:
         """Return the answers to jobs by their ids; none to those whose key somebody else keeps
-        locked: that holds up no job with another key, and is waited for but once in a while."""
+        locked, or that the database refuses: that holds up no job with another key."""
+        answers: dict[int, Answer] = {}
+
+        def ask(gate: Gate, keys: Sequence[str]) -> None:
+            started = sum(each.permission is not None for each in answers.values())
+            some = [each for each in asks if each.rate.key in keys]
+            answers.update(gate.ask(some, room - started))
+
+        self._with_keys({each.rate.key for each in asks}, ask, database)
+        return answers
+
+    def _with_keys(self, keys: Iterable[str], do: UseKeys, database: QueueDatabase) -> None:
+        """Do something with ``keys``, but for those that somebody else keeps locked, which are
+        waited for but once in a while, and those that the database refuses."""
         began = time.monotonic()
-        free = [each for each in asks if not self._is_held_up(each.rate.key)]
+        free = sorted(key for key in keys if not self._is_held_up(key))
         if not free:
-            return {}
+            return
+        done: set[str] = set()
+
+        def operation(
+            connection: BaseDatabaseWrapper, dialect: Dialect
+        ) -> tuple[int, dict[str, Exception]]:
+            gate = Gate(connection, dialect, lease_clock)
+
+            def do_some(some: Sequence[str]) -> int:
+                do(gate, some)
+                done.update(some)
+                return len(some)
+
+            return in_halves(connection, dialect, free, do_some)
+
         try:
-            return database.run(
-                lambda connection, dialect: Gate(connection, dialect, lease_clock).ask(free, room)
-            )
+            _, refused = database.run(operation)
         except Unavailable as unavailable:
             if unavailable.lost:
                 raise
-        keys = [Row("Rate", each.rate.key) for each in free]
-        locked = database.run(lambda connection, dialect: locked_among(connection, dialect, keys))
+        else:
+            _tell(refused)
+            return
+        rows = [Row("Rate", key) for key in free]
+        locked = database.run(lambda connection, dialect: locked_among(connection, dialect, rows))
         present = time.monotonic()
         until = present + RESPITE * (present - began)
         self._held_up = {key: end for key, end in self._held_up.items() if end > present}
         self._held_up |= {str(row.key): until for row in locked}
-        return self._ask(free, room, database) if locked else {}
+        if locked:
+            self._with_keys([key for key in free if key not in done], do, database)
 
     def _is_held_up(self, key: str) -> bool:
         return self._held_up.get(key, 0.0) > time.monotonic()
@@ -116,14 +144,13 @@ class RatedStarts:
         if not self._unused:
             return
         taken = [self._unused.popleft() for _ in range(len(self._unused))]
-        unused = [each for each in taken if not self._is_held_up(each.rate.key)]
-        if not unused:
-            return
+
+        def give_back(gate: Gate, keys: Sequence[str]) -> None:
+            gate.give_back([each for each in taken if each.rate.key in keys])
+
         # If it cannot be done now, these starts are lost.
-        with suppress(Exception):
-            database.run(
-                lambda connection, dialect: Gate(connection, dialect, lease_clock).give_back(unused)
-            )
+        with suppress(Unavailable):
+            self._with_keys({each.rate.key for each in taken}, give_back, database)
 
     def may_start(self, claim: ClaimedJob) -> bool:
         """Whether a job may start at this moment. Any thread."""
@@ -140,6 +167,17 @@ class RatedStarts:
         given = self._given.pop(key, None)
         if given is not None:
             self._unused.append(given)
+
+
+def _tell(refused: Mapping[str, Exception]) -> None:
+    for key, error in refused.items():
+        log_internal_error(
+            logger,
+            "The starts of jobs with the rate limit %r were refused",
+            key,
+            error=error,
+            extra=about("worker.starts_refused"),
+        )
 
 
 def is_rated(claim: ClaimedJob) -> bool:
