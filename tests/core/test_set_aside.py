@@ -61,6 +61,19 @@ def test_where_others_meet_a_lock_too_they_do_not_wait(clock: SimpleNamespace) -
         assert aside.until_due == 0
 
 
+def test_those_that_come_later_put_nothing_off(clock: SimpleNamespace) -> None:
+    """Otherwise each of a stream of them would, and none were tried again."""
+    aside = SetAside()
+    aside.put_locked([MEMBER], {Row("JobBatch", 7)})
+    for rows in ({Row("Job", 2)}, {Row("Semaphore", "k")}):
+        clock.now += 0.4
+        aside.put([OTHER], rows)
+    assert aside.until_due == pytest.approx(0.2)
+    aside.take()
+    aside.put([OTHER])
+    assert aside.until_due == 2
+
+
 def test_only_those_wait_that_change_a_locked_row() -> None:
     aside = SetAside()
     batch = [LIMITED, OTHER, MEMBER, ELSEWHERE]

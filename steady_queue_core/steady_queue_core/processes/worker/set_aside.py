@@ -40,11 +40,13 @@ class SetAside:
         """Take results that cannot be stored now, since these ``rows`` are locked."""
         if not results:
             return
+        due_at = self._due_at if self.results else math.inf
         self.results += results
         self._rows.update(rows)
         if rows:  # Whether they are free is asked without waiting for them.
             self._pause = FIRST_PAUSE
-        self._due_at = time.monotonic() + self._pause
+        # Those that are here already do not wait longer for it.
+        self._due_at = min(due_at, time.monotonic() + self._pause)
         self._pause = min(LONGEST_PAUSE, 2 * self._pause)
 
     def put_locked(self, batch: Sequence[RunResult], locked: Collection[Row]) -> list[RunResult]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import ClaimedJob, Dialect, Ending, Outcome, QueueSelector
+from ...dialects.refusals import in_halves
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
@@ -38,6 +39,8 @@ MOST_UNKNOWN_CLAIMS = 1000
 
 #: Seconds until outcomes are stored one by one again, as long as the server refuses all of them.
 APART_PAUSE = 15.0
+#: Outcomes that wait for a lock, one after the other, before others have their turn.
+MOST_BLOCKED = 3
 #: Seconds until a job is tried again whose unique key is locked by somebody who enqueues.
 BUSY_PAUSE = 0.5
 
@@ -65,7 +68,8 @@ class Settlement:
         self.waiting: list[RunResult] = []
         #: Those that change a row which is locked: others do not wait for it.
         self._aside = SetAside()
-        #: Those that the database has refused by themselves: never stored with others again.
+        #: Those that the database has refused by themselves, or that wait for a lock which nobody
+        #: knows: never stored with others again.
         self._refused = SetAside()
         self._next_apart = 0.0
         #: Claims whose outcome may have been stored just before a connection was lost.
@@ -150,21 +154,21 @@ class Settlement:
             )
 
         began = time.monotonic()
+        # The server may refuse all of them, or one, which is no outage.
+        may_be_one = bool(batch) and began >= self._next_apart
         try:
-            held, claimed = self.context.database.run(operation)
+            held, claimed = self.context.database.run(operation, optional=may_be_one)
         except Unavailable as unavailable:
-            if not unavailable.lost:
+            if not unavailable.lost and not unavailable.refused:
                 self._put_aside(batch)
                 raise
             self._uncertain |= {_claim_of(result) for result in batch}
             self._next_audit = 0.0
-            if not unavailable.refused or time.monotonic() < self._next_apart:
+            if not unavailable.refused or not may_be_one:
                 raise
-            # The server may refuse all of them, or one.
-            self._next_apart = time.monotonic() + APART_PAUSE
+            self._next_apart = began + APART_PAUSE
             self._settle_one_by_one(batch)
-            if batch:
-                self._next_apart = 0.0
+            self._next_apart = 0.0
             raise Refused from unavailable
         except Exception as error:
             log_internal_error(
@@ -188,7 +192,8 @@ class Settlement:
             followers = self.context.database.run(
                 lambda connection, dialect: dialect.claim_followers(
                     connection, identity, holders, limit
-                )
+                ),
+                optional=True,
             )
         except Unavailable as unavailable:
             if unavailable.lost:
@@ -212,21 +217,31 @@ class Settlement:
         ending = [c for c in claims if c.metadata is not None and c.ends_key_at_start]
         if not ending:
             return {}
+        waiting = set[int]()
+
+        def free(connection: BaseDatabaseWrapper, dialect: Dialect) -> dict[int, Exception]:
+            by_id = {each.job_id: each for each in ending}
+
+            def free_some(job_ids: Sequence[int]) -> int:
+                some = [by_id[job_id] for job_id in job_ids]
+                waiting.update(dialect.free_started_keys(connection, some))
+                return 0
+
+            return in_halves(connection, dialect, list(by_id), free_some)[1]
+
         try:
-            waiting = self.context.database.run(
-                lambda connection, dialect: dialect.free_started_keys(connection, ending)
-            )
+            refused = self.context.database.run(free)
         except Unavailable:
             return {each.job_id: outcomes.released(each) for each in ending}
-        except Exception:
+        for job_id, error in refused.items():
             log_internal_error(
                 logger,
-                "The unique keys of jobs that were to start could not be freed",
-                extra=about("worker.starts_refused"),
+                "The unique key of job %d, which was to start, could not be freed",
+                job_id,
+                error=error,
+                extra=about("worker.starts_refused", task_id=str(job_id)),
             )
-            return {
-                each.job_id: outcomes.postponed(each, each.errors, BUSY_PAUSE) for each in ending
-            }
+        waiting |= refused.keys()
         return {
             each.job_id: outcomes.postponed(each, each.errors, BUSY_PAUSE)
             for each in ending
@@ -241,28 +256,37 @@ class Settlement:
     def _settle(self, result: RunResult) -> set[int]:
         ended = self._with_heirs([result])
         return self.context.database.run(
-            lambda connection, dialect: dialect.settle(connection, ended)
+            lambda connection, dialect: dialect.settle(connection, ended), optional=True
         )
 
     def _settle_one_by_one(self, batch: Sequence[RunResult]) -> None:
         """Store the first results that wait, and let none of them keep others from it. Raises
         ``Unavailable``."""
         refused: list[RunResult] = []
+        blocked = 0
         try:
-            for result in batch:
+            for number, result in enumerate(batch):
+                if blocked == MOST_BLOCKED:
+                    # Those that have not been tried come first the next time.
+                    refused[:0] = batch[number:]
+                    del self.waiting[: len(batch) - number]
+                    break
                 try:
                     self._settle_apart(result)
                 except Unavailable as unavailable:
                     if unavailable.refused:
                         # Of a server that refuses everything, the first outcome tells as much as
                         # all.
-                        if not refused and not self._takes_writes():
-                            raise
+                        if not refused:
+                            self.registration.beat()
                         refused.append(result)
                     elif unavailable.lost:
                         raise
+                    elif locked := self._locked_among([result]):
+                        self._aside.put([result], locked)
                     else:
-                        self._aside.put([result], needed_by(result.outcome))
+                        refused.append(result)
+                        blocked += 1
                 except Exception:
                     log_internal_error(
                         logger,
@@ -283,20 +307,15 @@ class Settlement:
             stored, held = settle_apart(result, claim, self.executor.worker, self._settle)
         self._settled([stored], held)
 
-    def _takes_writes(self) -> bool:
-        """Whether the server takes something else that is written."""
-        try:
-            self.registration.beat()
-        except Unavailable:
-            return False
-        return True
-
     def _put_aside(self, batch: Sequence[RunResult]) -> None:
         """Set aside the results of a batch that wait for a lock."""
         rest = list(self.waiting[len(batch) :])
         locked = self._locked_among(batch)
         if locked:
             self.waiting = [*self._aside.put_locked(batch, locked), *rest]
+        elif self.context.database.dialect.info.skips_locked:
+            # It is a row that nobody has looked for, or it is free by now.
+            self._settle_one_by_one(batch)
         else:
             self.waiting = [*self._aside.put_sharing(batch), *rest]
 
