@@ -29,6 +29,7 @@ from steady_queue_core.processes.base.context import ProcessContext
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
 from steady_queue_core.processes.base.events import Events
 from steady_queue_core.processes.base.journal import RunJournal
+from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.base.registration import ProcessRegistration
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker import outcomes
@@ -304,3 +305,22 @@ def test_a_lock_that_nobody_looks_for_holds_up_no_outcome_of_others(using: str, 
     worker.settle()
     assert not worker.settlement.held
     connections[using].close()
+
+
+@on_every_database
+def test_a_started_job_whose_end_is_refused_does_not_count_as_not_started(using: str) -> None:
+    jobs = Jobs(using)
+    [done], [other] = jobs.claimed(), jobs.claimed()
+    snapshot = JournalSnapshot(running=frozenset({done.job_id, other.job_id}))
+    rescuer, error = Rescuer(QueueDatabase(using)), ProcessExitError("It ended.")
+    condition = f"OLD.id = {done.job_id} AND NEW.finished_at IS NOT NULL"
+    with refusing(using, "UPDATE ON steady_queue_jobs", condition):
+        for _ in range(2):
+            with suppress(Unavailable):
+                rescuer.rescue_process("worker-1", snapshot, error)
+            rescuer.rescue_orphans()
+        assert jobs.ids(ClaimedExecution) == [done.job_id]
+        assert jobs.ids(FailedExecution) == [other.job_id]
+        assert jobs.ids(ReadyExecution) == []
+    rescuer.rescue_process("worker-1", snapshot, error)
+    assert jobs.ids(FailedExecution) == [done.job_id, other.job_id]

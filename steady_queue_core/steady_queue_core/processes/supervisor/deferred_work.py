@@ -15,6 +15,10 @@ from ..base.database import Unavailable
 logger = get_logger("steady_queue.supervisor")
 
 
+#: Least seconds until what the database has refused is tried again.
+REFUSED_PAUSE = 5.0
+
+
 class Piece(NamedTuple):
     """Something to do, and the process that it is about, if there is one."""
 
@@ -69,6 +73,8 @@ class DeferredWork:
             if unavailable.lost and not unavailable.refused:
                 self._retry_at = due
                 return False
+            if unavailable.refused:
+                due = max(due, time.monotonic() + REFUSED_PAUSE)
             self._held_up[piece] = due
         except Exception:
             log_internal_error(

@@ -110,6 +110,9 @@ class Rescuer:
 
         estate = self._estates.setdefault(name, Estate())
         self._end_all(read, snapshot, Death(process.name, str(process), error), estate)
+        if self.database.run(read):
+            # Nobody else knows what its journal says of them.
+            raise Unavailable(0.0, lost=False, refused=True)
         self._bury(process, estate, reason)
         self._estates.pop(name, None)
         self.rescued.append(process.pk)
