@@ -21,6 +21,7 @@ from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,
     FailedExecution,
+    JobBatch,
     Permit,
     ReadyExecution,
     ScheduledExecution,
@@ -324,3 +325,19 @@ def test_a_started_job_whose_end_is_refused_does_not_count_as_not_started(using:
         assert jobs.ids(ReadyExecution) == []
     rescuer.rescue_process("worker-1", snapshot, error)
     assert jobs.ids(FailedExecution) == [done.job_id, other.job_id]
+
+
+@on_every_database
+def test_a_batch_that_is_refused_keeps_no_other_from_its_repair(using: str) -> None:
+    with Batch() as bad:
+        greet.enqueue()
+    with Batch() as good:
+        greet.enqueue()
+    # As if somebody had deleted the jobs in SQL.
+    Jobs(using).all.all().delete()
+    dispatcher = dispatcher_of(using)
+    batches = JobBatch.objects.using(using)
+    with refusing(using, "UPDATE ON steady_queue_batches", f"OLD.id = {bad.id}"):
+        dispatcher._round()
+        assert list(batches.filter(finished_at=None).values_list("pk", flat=True)) == [bad.id]
+    assert batches.filter(pk=good.id).exists()

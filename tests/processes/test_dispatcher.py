@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from django.db import connections, transaction
+from django.db import InternalError, connections, transaction
 
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.conformance import threads
@@ -23,7 +23,7 @@ from steady_queue_core.models import (
     ScheduledExecution,
 )
 from steady_queue_core.processes.base.context import ProcessContext
-from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
 from steady_queue_core.processes.base.events import Events
 from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
 
@@ -35,6 +35,7 @@ def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
     events = Events("dispatcher", "dispatcher-1", using)
     context = SimpleNamespace(
         using=using,
+        name="dispatcher-1",
         database=QueueDatabase(using),
         events=events,
         options=Configuration.Options().resolve(),
@@ -127,6 +128,33 @@ def test_it_looks_after_limits_at_its_start_and_only_where_it_shall(
     dialect.enqueue(connection, [limited_job()])
     dispatcher._round()
     assert BlockedExecution.objects.using(using).count() == waiting + 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no"), InternalError("no"), Unavailable(0.0, lost=False)],
+    ids=["value", "refused", "locked"],
+)
+def test_a_duty_that_fails_is_left_alone_for_a_while_and_the_others_go_on(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        dialect_for("default").enqueue(connections["default"], [limited_job()])
+    ReadyExecution.objects.all().delete()
+    dispatcher, tried = dispatcher_of("default"), []
+
+    def fail(*args: Any) -> float:
+        tried.append(args)
+        raise error
+
+    dispatcher.cleaner.clean = fail  # type: ignore[method-assign]
+    assert all(dispatcher._round() <= 1.0 for _ in range(2))
+    assert not BlockedExecution.objects.exists()
+    assert len(tried) == 1
+    assert not dispatcher.context.database.was_unavailable(0.0)
+    told = [record.__dict__.get("event") for record in caplog.records]
+    assert told.count("dispatcher.duty_failed") == (not isinstance(error, Unavailable))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,13 @@ from ...dialects import DependencyState, MemberState, portable
 from ...dialects.callbacks import enqueued_ids
 from ...dialects.database import Database
 from ...dialects.portable.models import model
+from ...internal_errors import log_internal_error
+from ...logging import about, get_logger
 from ..batch import BatchMember, Dependency, JobBatch
 from ..execution import FailedExecution, WaitingExecution
 from .clear import Sweep
+
+logger = get_logger("steady_queue.dispatcher")
 
 #: Most rows that are repaired in one transaction.
 BATCH = 500
@@ -37,8 +41,23 @@ class BatchMaintenance:
         unfinished = JobBatch.objects.using(self.using).filter(finished_at=None).order_by("pk")
         while some := list(unfinished.filter(pk__gt=last)[:BATCH]):
             last = some[-1].pk
-            repaired += sum(self._repair(batch) for batch in some)
+            repaired += self._repair_each(some)
         return repaired + self._close_dependencies() + self._move_on()
+
+    def _repair_each(self, batches: Sequence[JobBatch]) -> int:
+        """Repair batches, but those that the database refuses; return the number of rows."""
+        repaired, refused = self.database.in_halves(
+            batches, lambda some: sum(self._repair(each) for each in some)
+        )
+        for batch, error in refused.items():
+            log_internal_error(
+                logger,
+                "Batch %d could not be looked after: the database refused it",
+                batch.pk,
+                error=error,
+                extra=about("dispatcher.batch_refused"),
+            )
+        return repaired
 
     def _repair(self, batch: Any) -> int:
         database = self.database
