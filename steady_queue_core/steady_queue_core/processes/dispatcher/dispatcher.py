@@ -80,7 +80,7 @@ class Dispatcher:
         try:
             return contained(duty)
         except Unavailable as unavailable:
-            if unavailable.lost:
+            if unavailable.lost and not unavailable.refused:
                 raise
             if unavailable.refused:
                 self.context.database.require_writes()
