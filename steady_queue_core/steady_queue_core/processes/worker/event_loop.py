@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import Context, copy_context
+from contextvars import Context
 from threading import Thread
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, running_task
 from ..base.thread_interrupt import TaskInterrupted, interrupt_task
+from .job_contexts import JobContexts
 from .thread_pool import Work
 
 logger = get_logger("steady_queue.worker")
@@ -44,7 +45,7 @@ class EventLoop:
         self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None] | None]] = {}
         #: Those that have given their places to others.
         self._leaving: set[asyncio.Task[None]] = set()
-        self._context = copy_context()
+        self._contexts = JobContexts()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
         #: Jobs for whose sake the loop was asked whether it goes on, and whether it has answered.
@@ -199,7 +200,7 @@ class EventLoop:
         coroutine = self._run(*work)
         self.is_starting = True
         try:
-            running = _new_task(loop, self._execute(work, coroutine), self._context.copy())
+            running = _new_task(loop, self._execute(work, coroutine), self._contexts.new())
         finally:
             self.is_starting = False
         if running.done():

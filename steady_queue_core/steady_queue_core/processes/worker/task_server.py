@@ -42,6 +42,7 @@ from .event_loop import new_event_loop
 from .executor import Executor, is_coroutine
 from .forked_copies import end_daemons, end_if_copy
 from .frames import Frames
+from .job_contexts import JobContexts
 from .recycling import Recycling
 from .task_process import FAREWELL
 from .wire import read_job, write_outcome
@@ -137,9 +138,9 @@ class TaskServer:
         """Run jobs until no more come."""
         try:
             with suppress(OSError):  # The worker has ended.
+                contexts = JobContexts()
                 while (job := self.frames.receive()) is not None:
-                    # A copy for each job keeps one task's context variables from the next.
-                    context = copy_context()
+                    context = contexts.new()
                     self.frames.send(context.run(self._run, job))
                     if self._runner is not None:
                         context.run(self._end_leftovers, self._runner, job)

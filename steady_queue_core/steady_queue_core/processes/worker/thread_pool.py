@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context, copy_context
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Thread, current_thread
@@ -17,6 +16,7 @@ from ...logging import about, get_logger
 from ..base.connections import close_own_connections
 from ..base.thread_interrupt import TaskInterrupted, interrupt_task
 from .interruptions import Interruptions, Reason
+from .job_contexts import JobContexts
 
 logger = get_logger("steady_queue.worker")
 
@@ -35,7 +35,7 @@ class ThreadPool:
     def __init__(self, size: int, run: Callable[[ClaimedJob, Task], Work | None]) -> None:
         self._run = run
         self._waiting: SimpleQueue[Work | None] = SimpleQueue()
-        self._context = copy_context()
+        self._contexts = JobContexts()
         #: What interrupts a single job; ``run`` says when it may.
         self.interruptions = Interruptions()
         #: Threads that are running a task.
@@ -126,9 +126,7 @@ class ThreadPool:
             self._busy.discard(thread)
 
     def _run_one(self, claim: ClaimedJob, task: Task) -> Work | None:
-        # A copy for each job keeps one task's context variables from the next.
-        context: Context = self._context.copy()
-        return context.run(self._run, claim, task)
+        return self._contexts.new().run(self._run, claim, task)
 
     def _run_chain(self, work: Work) -> None:
         """Run jobs that follow each other, until it is others' turn."""
