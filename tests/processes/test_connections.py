@@ -217,6 +217,43 @@ def test_settings_that_the_driver_tells_of_do_not_reach_the_next_task(
     assert len(told) == len(SETTINGS.get(connections[using].vendor, []))
 
 
+def rows_as_dicts(cursor: Any, row: Any) -> dict[str, Any]:
+    return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+
+
+#: What a task may set on a driver's connection, by the module of its class.
+ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "sqlite3": {"row_factory": rows_as_dicts, "text_factory": bytes},
+    "psycopg": {
+        "row_factory": rows_as_dicts,
+        "cursor_factory": object,
+        "server_cursor_factory": object,
+        "prepare_threshold": 0,
+    },
+    "MySQLdb": {"cursorclass": object},
+    "mysql": {"raise_on_warnings": True, "use_unicode": False},
+}
+
+
+@on_every_database
+def test_what_a_task_sets_on_its_driver_does_not_reach_the_next_one(using: str) -> None:
+    driver = connections[using].Database.__name__.partition(".")[0]
+    for name, value in ATTRIBUTES[driver].items():
+        left = fresh(using).connection
+        setattr(left, name, value)
+        tidy_connections()
+        assert connections[using].connection is not left, name
+        assert pauses(using) == 0
+
+
+@pytest.mark.django_db(databases=["postgres"], transaction=True)
+def test_a_role_without_the_rights_of_the_user_does_not_reach_the_next_task() -> None:
+    left = fresh("postgres").connection
+    execute("postgres", "SET ROLE pg_monitor")
+    tidy_connections()
+    assert connections["postgres"].connection is not left
+
+
 def look(execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
     return execute(sql, params, many, context)
 

@@ -12,13 +12,27 @@ REPORTED = (
     "DateStyle",
     "default_transaction_read_only",
     "IntervalStyle",
+    "is_superuser",
     "search_path",
     "session_authorization",
     "standard_conforming_strings",
     "TimeZone",
 )
 #: Attributes of a psycopg connection that its users may set.
-ATTRIBUTES = ("autocommit", "isolation_level", "read_only", "deferrable")
+ATTRIBUTES = (
+    "autocommit",
+    "cursor_factory",
+    "deferrable",
+    "isolation_level",
+    "prepare_threshold",
+    "read_only",
+    "row_factory",
+    "server_cursor_factory",
+)
+#: The same of sqlite3, of mysqlclient, and of MySQL's own driver.
+SQLITE_ATTRIBUTES = ("isolation_level", "row_factory", "text_factory")
+MYSQLCLIENT_ATTRIBUTES = ("cursorclass",)
+CONNECTOR_ATTRIBUTES = ("converter_class", "get_warnings", "raise_on_warnings", "use_unicode")
 #: Settings that SQLite is queried for: that costs no round trip.
 PRAGMAS = ("query_only", "foreign_keys")
 #: MySQL and MariaDB refuse this inside a transaction; outside it changes nothing.
@@ -70,13 +84,17 @@ def settings_of(connection: BaseDatabaseWrapper) -> dict[str, object]:
     status_of = getattr(getattr(driver, "info", None), "parameter_status", None)
     if status_of is not None:  # psycopg
         reported = {name: status_of(name) for name in REPORTED}
-        return reported | {name: getattr(driver, name, None) for name in ATTRIBUTES}
+        return reported | _attributes(driver, ATTRIBUTES)
     if hasattr(driver, "set_progress_handler"):  # sqlite3
         pragmas = {name: driver.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
-        return pragmas | {"isolation_level": driver.isolation_level}
+        return pragmas | _attributes(driver, SQLITE_ATTRIBUTES)
     if hasattr(driver, "get_autocommit"):  # mysqlclient
-        return {"autocommit": driver.get_autocommit()}
-    return {}
+        return {"autocommit": driver.get_autocommit()} | _attributes(driver, MYSQLCLIENT_ATTRIBUTES)
+    return _attributes(driver, CONNECTOR_ATTRIBUTES)
+
+
+def _attributes(driver: Any, names: tuple[str, ...]) -> dict[str, object]:
+    return {name: getattr(driver, name, None) for name in names}
 
 
 def _ask_server(connection: BaseDatabaseWrapper) -> bool:
