@@ -315,6 +315,50 @@ def test_a_wrapper_is_not_left_in_a_thread_that_has_asked_nothing() -> None:
     assert found == [[]]
 
 
+def leave_wrapper_open(using: str) -> BaseDatabaseWrapper:
+    """Begin a transaction on a connection that Django does not know any more."""
+    left = fresh(using)
+    transaction.atomic(using=using).__enter__()
+    execute(using, INSERT)
+    del connections[using]
+    return left
+
+
+def leave_own_open(using: str) -> BaseDatabaseWrapper:
+    """Begin one on a connection that the task has made for itself."""
+    left = connections.create_connection(using)
+    with left.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(INSERT)
+    return left
+
+
+@on_every_database
+@pytest.mark.parametrize("leave", [leave_wrapper_open, leave_own_open])
+def test_a_transaction_is_rolled_back_though_django_does_not_know_its_connection(
+    using: str, leave: Callable[[str], BaseDatabaseWrapper], caplog: pytest.LogCaptureFixture
+) -> None:
+    left = leave(using)
+    try:
+        tidy_connections()
+        assert left.connection is None
+    finally:
+        left.close()
+    assert pauses(using) == 0
+    [record] = caplog.records
+    assert record.getMessage().startswith("Task shop.tasks.sell #7 left a transaction open on the")
+
+
+def test_a_connection_that_a_task_keeps_for_itself_stays_open() -> None:
+    own = connections.create_connection("default")
+    try:
+        own.ensure_connection()
+        tidy_connections()
+        assert own.connection is not None
+    finally:
+        own.close()
+
+
 def test_wrappers_that_each_connection_gets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute_wrappers, "_lasting", {})
     connection_created.connect(watch)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
@@ -29,7 +30,7 @@ logger = get_logger("steady_queue.worker")
 THREAD_PREFIX = "steady-queue-"
 
 #: ``work``: the latest piece of work after which the connections of the current thread are tidied
-#: up, if it is a thread of an executor.
+#: up, if it is a thread of an executor. ``opened``: the connections that the thread has opened.
 _served = threading.local()
 #: Set where the process has other work than the queue's, and tasks are told by their context.
 is_shared = threading.Event()
@@ -59,25 +60,37 @@ def tidy_connections(*, fresh: bool = False) -> None:
     it is broken, past its ``CONN_MAX_AGE`` or from a pool, or ``fresh`` connections are wanted.
     Django checks its health before the next task's first query if ``CONN_HEALTH_CHECKS`` says so,
     or if a request would have opened a new connection.
+
+    Of a connection that Django does not know, because the task has made it for itself or has taken
+    it away, only a transaction that was left open is ended.
     """
     if _elsewhere:
         _close_of_ended_threads()
     # Also in a thread that has never connected: a wrapper may be left where nothing is asked.
-    for connection in connections.all(initialized_only=True):
+    known = connections.all(initialized_only=True)
+    for connection in known:
         connection.queries_log.clear()  # With DEBUG, as Django does for each request.
-        try:
-            _tidy(connection, fresh)
-        except Exception as error:
-            # The control threads log that a server is down, and log it once.
-            level = logging.DEBUG if _is_of_driver(error, connection) else logging.WARNING
-            logger.log(
-                level,
-                "A connection to %r broke",
-                connection.alias,
-                exc_info=True,
-                extra=about("worker.connection_broken", database=connection.alias),
-            )
-            _drop(connection)
+        _attempt(partial(_tidy, connection, fresh), connection)
+    for each in tuple(getattr(_served, "opened", ())):
+        opened = each()
+        if opened is not None and opened not in known and opened.connection is not None:
+            _attempt(partial(_end_transaction, opened), opened)
+
+
+def _attempt(tidy: Callable[[], None], connection: BaseDatabaseWrapper) -> None:
+    try:
+        tidy()
+    except Exception as error:
+        # The control threads log that a server is down, and log it once.
+        level = logging.DEBUG if _is_of_driver(error, connection) else logging.WARNING
+        logger.log(
+            level,
+            "A connection to %r broke",
+            connection.alias,
+            exc_info=True,
+            extra=about("worker.connection_broken", database=connection.alias),
+        )
+        _drop(connection)
 
 
 def _is_of_driver(error: Exception, connection: Any) -> bool:
@@ -142,6 +155,9 @@ def watch_connections(*, fresh: bool = False) -> None:
 def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
     with _opening:
         _opened.add(connection)
+    if not _is_of_others():
+        opened: set[ref[BaseDatabaseWrapper]] = _served.__dict__.setdefault("opened", set())
+        opened.add(ref(connection, opened.discard))
     if not _is_own(threading.current_thread()):
         _served_coroutines.set()
         _openers[connection] = None
@@ -166,7 +182,7 @@ def _note_opener(
 
 def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
     """Tidy up once the calling thread has done its present piece of work, if that is a task's."""
-    if (is_shared.is_set() and running_task.get() is None) or serves_all_coroutines():
+    if _is_of_others() or serves_all_coroutines():
         return
     if ref(connection) not in _elsewhere:
         with _opening:
@@ -178,6 +194,11 @@ def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
     if _served.work is not None:
         context, fresh = copy_context(), _wants_fresh.is_set()
         _served.work.add_done_callback(lambda work: context.run(tidy_connections, fresh=fresh))
+
+
+def _is_of_others() -> bool:
+    """Whether it is not for a task that the calling thread works, in a process of others."""
+    return is_shared.is_set() and running_task.get() is None
 
 
 def _close_of_ended_threads() -> None:
@@ -197,8 +218,7 @@ def _thread_of(connection: Any) -> int:
 
 
 def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
-    opener = _openers.get(connection)
-    if opener in _coroutines and ref(connection) not in _elsewhere:
+    if _is_in_use(connection):
         return
     if connection.in_atomic_block or connection.closed_in_transaction:
         if connection.in_atomic_block:
@@ -216,7 +236,7 @@ def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
         if not connection.settings_dict["AUTOCOMMIT"]:
             connection.rollback()  # It is always in one; the task has committed its own changes.
             return
-        _log_left_open(connection, opener or running_task.get())
+        _log_left_open(connection, _openers.get(connection) or running_task.get())
         _drop(connection)
     elif fresh or _was_changed(connection):
         _drop(connection)
@@ -224,6 +244,21 @@ def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
         connection.close()
     else:
         _plan_health_check(connection)
+
+
+def _end_transaction(connection: BaseDatabaseWrapper) -> None:
+    """End what a task has left open on a connection that is not Django's."""
+    is_shared_by_threads = connection.allow_thread_sharing
+    if _is_in_use(connection) or is_shared_by_threads or not connection.settings_dict["AUTOCOMMIT"]:
+        return
+    if connection.in_atomic_block or is_in_transaction(connection):
+        _log_left_open(connection, _openers.get(connection) or running_task.get())
+        _drop(connection)
+
+
+def _is_in_use(connection: BaseDatabaseWrapper) -> bool:
+    """Whether a coroutine that goes on has a transaction there."""
+    return _openers.get(connection) in _coroutines and ref(connection) not in _elsewhere
 
 
 def _was_changed(connection: BaseDatabaseWrapper) -> bool:
@@ -271,7 +306,8 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
             with suppress(Exception):
                 end()
     wrapper.connection = None
-    del connections[connection.alias]
+    if connection in connections.all(initialized_only=True):
+        del connections[connection.alias]
 
 
 def _log_left_open(connection: BaseDatabaseWrapper, task: RunningTask | None) -> None:
