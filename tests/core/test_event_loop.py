@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from threading import Event
+from threading import Event, Thread
 from typing import Any, cast
+
+import pytest
 
 from steady_queue_core.processes.worker.event_loop import EventLoop
 
@@ -28,6 +30,26 @@ def run(*coroutines: Coroutine[Any, Any, None]) -> None:
     assert loop._thread is not None
     loop._thread.join(PATIENCE)
     assert not loop._thread.is_alive()
+
+
+@pytest.mark.parametrize("missing", ["loop", "thread"])
+def test_jobs_can_be_taken_back_from_a_loop_that_cannot_be_started(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any) -> None:
+        raise OSError("too many open files") if missing == "loop" else RuntimeError("no thread")
+
+    if missing == "loop":
+        monkeypatch.setattr(asyncio, "new_event_loop", refuse)
+    else:
+        monkeypatch.setattr(Thread, "start", refuse)
+    loop = EventLoop(10, cast(Any, None))
+    loop.submit([cast(Any, ("first", None))])
+    assert loop.is_crippled
+    loop.submit([cast(Any, ("second", None))])
+    assert cast(Any, loop.withdraw()) == ["first", "second"]
+    loop.interrupt()
+    loop.close()
 
 
 def test_coroutines_that_never_wait_let_one_go_on_that_does() -> None:

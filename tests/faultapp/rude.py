@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import multiprocessing
 import os
 import signal
@@ -150,6 +151,16 @@ async def leave_immortal() -> int:
 @task
 def fail_with(message: str) -> None:
     raise ValueError(message)
+
+
+@task
+def refuse_loops() -> None:
+    """Let no event loop be made any more, as where no more files can be opened."""
+
+    def refuse() -> asyncio.AbstractEventLoop:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    asyncio.new_event_loop = refuse
 
 
 @task

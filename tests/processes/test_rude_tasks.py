@@ -199,6 +199,25 @@ def test_coroutines_that_another_cancels_before_they_begin_run_all_the_same(
     assert "never awaited" not in supervisor.errors()
 
 
+def test_a_worker_that_can_make_no_event_loop_is_replaced_and_takes_no_job_along(
+    make_project: MakeProject,
+) -> None:
+    project = rude_project(make_project, "default")
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready()
+    project.enqueue("rude:refuse_loops")
+    project.wait_done()
+    [running] = project.enqueue("work", [1.0])
+    project.wait_started(running)
+    [coroutine] = project.enqueue("awork", [0.0])
+    project.wait_done()
+    assert failures(project) == []
+    assert [len(project.attempts_at(job_id)) for job_id in (running, coroutine)] == [1, 1]
+    assert supervisor.workers() != [worker]
+    assert supervisor.stop() == 0
+    assert "no event loop can be started: [Errno 24] Too many open files" in supervisor.errors()
+
+
 HOOKS = """
 from django.db import connection
 from steady_queue_core.hooks import on_worker_start, on_worker_stop

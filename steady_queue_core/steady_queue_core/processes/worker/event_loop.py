@@ -8,7 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from contextvars import Context
 from threading import Thread
 from typing import Any
@@ -52,19 +52,40 @@ class EventLoop:
         self._asked: dict[int, bool] = {}
         #: The job that blocks the loop, although its time is over.
         self.blocked_by: int | None = None
+        #: Whether the loop could not be started: its jobs have to run elsewhere.
+        self.is_crippled = False
         #: Whether a task is in its first step: so far it has left no time to others.
         self.is_starting = False
 
     def submit(self, work: list[Work]) -> None:
         """Queue jobs, and start as many as may run at once."""
-        if self._loop is None:
-            self._loop = new_event_loop()
-            self._thread = Thread(
-                target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
-            )
-            self._thread.start()
         self._waiting.extend(work)
-        self._loop.call_soon_threadsafe(self._start)
+        if self._loop is None and not self.is_crippled:
+            self._open()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._start)
+
+    def _open(self) -> None:
+        """Start the loop, unless the system has no more files or threads to give."""
+        with ExitStack() as opened:
+            try:
+                loop = opened.enter_context(closing(new_event_loop()))
+                self._thread = Thread(
+                    target=self._serve, args=[loop], name="steady-queue-loop", daemon=True
+                )
+                self._thread.start()
+            except Exception as error:
+                self.is_crippled = True
+                log_internal_error(
+                    logger,
+                    "The worker ends, and will be replaced: no event loop can be started: %s",
+                    error,
+                    error=error,
+                    extra=about("worker.crippled"),
+                )
+            else:
+                self._loop = loop
+                opened.pop_all()
 
     def submit_next(self, work: Work) -> None:
         """Queue a job that starts as soon as the running one, which calls this, has ended."""

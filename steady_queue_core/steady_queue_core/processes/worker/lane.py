@@ -241,6 +241,11 @@ class Lanes:
         return self._interruptions.threads, self._event_loop.coroutines
 
     @property
+    def is_crippled(self) -> bool:
+        """Whether one of the lanes cannot run its jobs."""
+        return self._event_loop.is_crippled
+
+    @property
     def stuck(self) -> set[int]:
         """Jobs whose tasks did not end when they were told to, and whose worker has to."""
         return set(self.time_outs.stuck)

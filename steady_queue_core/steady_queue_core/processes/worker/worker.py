@@ -161,7 +161,7 @@ class Worker:
     @property
     def _has_to_end(self) -> bool:
         """Whether this worker can run no more jobs, and another one has to."""
-        if self._declared_dead or self.lanes.stuck:
+        if self._declared_dead or self.lanes.stuck or self.lanes.is_crippled:
             return True
         return self.processes is not None and self.processes.is_crippled
 
