@@ -13,6 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
 KEPT = {"django_content_type", "auth_permission"}
+#: What dialects remember of jobs on a connection: their ids begin anew.
+REMEMBERED = ("scan_position", "bookmarks", "claimers", "locked_jobs", "held_up")
 
 
 class Emptying:
@@ -34,6 +36,8 @@ def empty_databases(case: TransactionTestCase) -> None:
         if tables := used_tables(connection):
             statements = connection.ops.sql_flush(no_style(), tables, allow_cascade=True)
             connection.ops.execute_sql_flush(statements)
+        for name in REMEMBERED:
+            vars(connection).pop(f"steady_queue_{name}", None)
 
 
 def used_tables(connection: BaseDatabaseWrapper) -> list[str]:

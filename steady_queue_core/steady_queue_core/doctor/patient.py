@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -100,12 +101,11 @@ class Patient:
         """Whether any process lives."""
         return any(each.is_live for each in self.processes)
 
-    def command(self, first: str, *values: object) -> str:
+    def command(self, first: str, *values: object, options: Sequence[str] = ()) -> str:
         """Return a subcommand that can be pasted, for this database."""
-        options: list[str] = []
         with suppress(ImproperlyConfigured):  # Reported by the system checks.
             if len(queue_databases()) > 1 and (aliases := list(backends_on(self.using))):
-                options = ["--backend", aliases[0]]
+                options = [*options, "--backend", aliases[0]]
         return command(first, *values, options=options)
 
     @property

@@ -150,7 +150,7 @@ def of_failures(evidence: Evidence) -> Iterator[Problem]:
             f"{many(lost, 'attempt was', 'attempts were')} lost with their processes within the "
             "last hour: these were killed, or crashed.",
             "See which ones, and why: for want of memory, most often. In a terminal: "
-            f"{evidence.patient.command('processes', '--ended')}",
+            f"{evidence.patient.command('processes', options=['--ended'])}",
         )
         yield Problem(finding, "ended")
 
