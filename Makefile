@@ -6,7 +6,7 @@
 #   VENV         the environment (.venv); give another Python another one
 #   CONSTRAINTS  pinned versions (default: by the interpreter: Django 5.2 up to Python 3.11, then 6.1)
 #   PYTEST_ARGS  arguments for pytest
-#   WORKERS      processes of pytest at once (default: two for a core, as tests of processes wait for
+#   WORKERS      processes of pytest at once (default: five for two cores, as tests of processes wait for
 #                a third of their time; twelve at most)
 
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -16,7 +16,7 @@ VENV ?= .venv
 CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
 	print("constraints.txt" if sys.version_info < (3, 12) else "constraints-3.13.txt")' 2>/dev/null)
 PYTEST_ARGS ?=
-WORKERS ?= $(shell python3 -c 'import os; print(min(12, (os.cpu_count() or 1) * 2))' 2>/dev/null || echo 2)
+WORKERS ?= $(shell python3 -c 'import os; print(min(12, (os.cpu_count() or 1) * 5 // 2))' 2>/dev/null || echo 2)
 
 BIN := $(VENV)/bin
 # What is imported is compiled then.
