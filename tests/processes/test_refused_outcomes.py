@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ..models.refusals import STATEMENTS
 from .conftest import EACH_SERVER, EVERYWHERE, MakeProject
 from .harness import Project
 from .scenarios import queue, stop_all
@@ -52,30 +53,10 @@ def test_text_that_the_connections_of_the_project_cannot_carry_ends_no_other_job
     assert project.query("SELECT text FROM steady_queue_checkpoints") == [(TEXT,)]
 
 
-REFUSAL = {
-    "sqlite": """
-        CREATE TRIGGER refuse BEFORE {event} FOR EACH ROW WHEN {condition}
-        BEGIN SELECT RAISE(ABORT, 'not this one'); END
-    """,
-    "postgresql": """
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            IF {condition} THEN RAISE EXCEPTION 'not this one'; END IF;
-            RETURN NEW;
-        END $$;
-        CREATE TRIGGER refuse BEFORE {event} FOR EACH ROW EXECUTE FUNCTION refuse()
-    """,
-    "mysql": """
-        CREATE TRIGGER refuse BEFORE {event} FOR EACH ROW
-        IF {condition} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not this one'; END IF
-    """,
-}
-
-
 def refuse(project: Project, event: str, condition: str) -> None:
     """Let the database refuse what is done to some rows, with an error that tells nothing."""
     scheme = project.storage.address.scheme if project.storage is not project.file else "sqlite"
-    statement = REFUSAL["mysql" if scheme == "mariadb" else scheme]
+    statement = STATEMENTS["mysql" if scheme == "mariadb" else scheme]
     project.query(statement.format(event=event, condition=condition.replace("%", "%%")))
 
 

@@ -117,8 +117,9 @@ class ParentResults:
 def shape_of(using: str, member: Member) -> Shape:
     """Return what the value of a member is made of that was stored with another graph, as the
     signatures of its calls say. Raises ``PayloadError``."""
-    if member.shape is not None:
-        return member.shape  # type: ignore[no-any-return]
+    known: Shape = member.shape
+    if known is not None:
+        return known
     return _stored_shape(_members(using).get(pk=member.member_id), using)
 
 
