@@ -33,8 +33,9 @@ from steady_queue_core.processes.base.journal import RunJournal
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.base.registration import ProcessRegistration
 from steady_queue_core.processes.supervisor.recovery import Rescuer
-from steady_queue_core.processes.worker import outcomes
+from steady_queue_core.processes.worker import needed_rows, outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
+from steady_queue_core.processes.worker.needed_rows import shared_by
 from steady_queue_core.processes.worker.rated_starts import RatedStarts
 from steady_queue_core.processes.worker.settlement import Refused, Settlement
 from steady_queue_core.schedules import definition as recurring_task
@@ -273,10 +274,14 @@ def test_a_schedule_that_is_refused_makes_no_other_late(
 
 
 @on_every_server
-@pytest.mark.parametrize("kind", ["permit", "member"])
-def test_a_lock_that_nobody_looks_for_holds_up_no_outcome_of_others(using: str, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["permit", "member", "unknown"])
+def test_a_locked_row_holds_up_no_outcome_of_others(
+    using: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker = Worker(using)
-    if kind == "permit":
+    if kind == "unknown":
+        monkeypatch.setattr(needed_rows, "needed_by", shared_by)
+    if kind != "member":
         worker.jobs.dialect.enqueue(
             worker.jobs.connection, [limited_job(key) for key in ("a", "b", "c")]
         )
@@ -301,6 +306,10 @@ def test_a_lock_that_nobody_looks_for_holds_up_no_outcome_of_others(using: str, 
                 worker.settlement.recall()
                 worker.settle()
         assert list(worker.settlement.held) == [held]
+        # What is looked for is not waited for a second time.
+        aside, refused = worker.settlement._aside, worker.settlement._refused
+        found = (refused if kind == "unknown" else aside).results
+        assert [each.outcome.job_id for each in found] == [held]
     worker.settlement._aside._due_at = worker.settlement._refused._due_at = 0.0
     worker.settlement.recall()
     worker.settle()

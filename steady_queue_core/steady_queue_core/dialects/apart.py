@@ -24,7 +24,7 @@ from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model
 from .records import Dispatched, TurnKey
-from .refusals import in_halves, is_refusal
+from .rejected_rows import in_halves, rejects_rows
 from .turns import Turns
 
 logger = get_logger("steady_queue.dispatcher")
@@ -111,7 +111,7 @@ def dispatch(
             if dialect.is_contention(connection, error):
                 if not dialect.info.skips_locked:  # Then it is all of the database that is locked.
                     raise
-            elif not is_refusal(connection, dialect, error):
+            elif not rejects_rows(connection, dialect, error):
                 raise
         held_up.note(began)
     return Apart(connection, dialect, held_up, together).dispatch(limit)

@@ -19,8 +19,8 @@ from .dialect import Dialect
 from .joins import Joins
 from .membership import MemberState
 from .present_rows import PresentRows
-from .refusals import in_halves
 from .registry import dialect_for
+from .rejected_rows import in_halves
 from .turns import Turns
 from .unique_keys import UniqueKeys
 
@@ -123,7 +123,7 @@ class Database:
         self, items: Sequence[K], do: Callable[[Sequence[K]], int]
     ) -> tuple[int, dict[K, Exception]]:
         """Do something with ``items``, by halves where the database refuses it for one of them;
-        see ``refusals.in_halves``."""
+        see ``rejected_rows.in_halves``."""
         return in_halves(self.connection, self.dialect, items, do)
 
     def is_contention(self, error: BaseException) -> bool:

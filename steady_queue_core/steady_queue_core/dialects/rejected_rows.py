@@ -1,4 +1,4 @@
-"""What a database refuses: one row among many, or everything that is written."""
+"""What a database rejects: one row among many, or everything that is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def require_writes(connection: BaseDatabaseWrapper) -> None:
     model("Process").objects.using(connection.alias).filter(pk=0).update(pid=0)
 
 
-def is_refusal(connection: BaseDatabaseWrapper, dialect: Operations, error: BaseException) -> bool:
+def rejects_rows(
+    connection: BaseDatabaseWrapper, dialect: Operations, error: BaseException
+) -> bool:
     """Whether the database takes what is written, but for rows that led to this ``error``."""
     if dialect.is_contention(connection, error) or dialect.is_lost_connection(connection, error):
         return False
@@ -49,7 +51,7 @@ def in_halves(
             done += do(some)
             taken = True
         except Exception as error:
-            if not is_refusal(connection, dialect, error):
+            if not rejects_rows(connection, dialect, error):
                 raise
             if len(some) > 1:
                 half = len(some) // 2

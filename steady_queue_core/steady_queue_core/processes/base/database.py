@@ -14,7 +14,7 @@ from django.db import DataError, Error, IntegrityError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import Dialect, dialect_for
-from ...dialects.refusals import require_writes
+from ...dialects.rejected_rows import require_writes
 from .outage import OutageTracker
 from .response_timeout import Operation, ResponseTimeouts, name_of
 

@@ -36,7 +36,7 @@ from ..worker import outcomes
 from ..worker.apart import settle_apart
 from ..worker.attempt import Attempt, RunResult
 from ..worker.callbacks import with_callback
-from ..worker.needed_rows import Row, locked_among, needed_by
+from ..worker.needed_rows import locked_for, needed_by
 from ..worker.signal_sender import send_signals
 from ..worker.time_limits import longest_of
 from ..worker.time_outs import given_up
@@ -223,15 +223,6 @@ class Rescuer:
             optional=True,
         )
 
-    def _locked_among(self, done: list[RunResult]) -> set[Row]:
-        """Return the rows that somebody has locked of those which these results change."""
-        if not self.database.dialect.info.skips_locked:
-            return set()
-        rows = set[Row]().union(*(needed_by(each.outcome) for each in done))
-        return self.database.run(
-            lambda connection, dialect: locked_among(connection, dialect, rows)
-        )
-
     def _settle_apart(
         self,
         batch: list[ClaimedJob],
@@ -247,7 +238,7 @@ class Rescuer:
         """
         held: set[int] = set()
         stored, blocked = list(done), 0
-        locked = self._locked_among(done) if unavailable is not None else set()
+        locked = locked_for(self.database, done) if unavailable is not None else set()
         for number, (claim, each) in enumerate(zip(batch, done, strict=True)):
             if blocked == MOST_BLOCKED:
                 break

@@ -9,10 +9,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import Dialect, Outcome
 from ...dialects.portable.models import model
+from ..base.database import QueueDatabase
+from .attempt import RunResult
+
+#: The fields that have the id of a job in models whose own key is another one.
+OF_JOBS = {"BatchMember": "job_id"}
 
 
 class Row(NamedTuple):
-    """A row, by its model and its key."""
+    """A row, by its model and its key: its own, or that of its job."""
 
     kind: str
     key: int | str
@@ -35,8 +40,21 @@ def shared_by(outcome: Outcome) -> set[Row]:
 
 def needed_by(outcome: Outcome) -> set[Row]:
     """Return the rows that an outcome changes."""
-    own = {Row(kind, outcome.job_id) for kind in ("Job", "ClaimedExecution")}
-    return own | shared_by(outcome)
+    own = ["Job", "ClaimedExecution"]
+    if outcome.concurrency_key is not None:
+        own.append("Permit")
+    if outcome.link is not None and outcome.ends_member:
+        own.append("BatchMember")
+    return {Row(kind, outcome.job_id) for kind in own} | shared_by(outcome)
+
+
+def locked_for(database: QueueDatabase, results: Iterable[RunResult]) -> set[Row]:
+    """Return the locked ones of the rows that these results change, as far as it is known. Raises
+    ``Unavailable``."""
+    if not database.dialect.info.skips_locked:
+        return set()
+    rows = set[Row]().union(*(needed_by(each.outcome) for each in results))
+    return database.run(lambda connection, dialect: locked_among(connection, dialect, rows))
 
 
 def locked_among(
@@ -67,10 +85,11 @@ def locked_among(
 def _locked(
     connection: BaseDatabaseWrapper, dialect: Dialect, kind: str, keys: set[int | str]
 ) -> set[Any]:
-    rows = model(kind).objects.using(connection.alias).filter(pk__in=keys)
-    there = set(rows.values_list("pk", flat=True))
+    name = OF_JOBS.get(kind, "pk")
+    rows = model(kind).objects.using(connection.alias).filter(**{f"{name}__in": keys})
+    there = set(rows.values_list(name, flat=True))
     free = dialect.lock_rows(connection, rows.order_by("pk"), wait=False)
-    return there - {row.pk for row in free}
+    return there - {getattr(row, name) for row in free}
 
 
 def _outer_batches(connection: BaseDatabaseWrapper, batch_ids: set[int | str]) -> dict[Any, Any]:

@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...arguments import DEFAULT_LIMITS, TaskArgumentError
 from ...dialects import ClaimedJob, Dialect, Outcome, Sequel
 from ...dialects.apart import RESPITE
-from ...dialects.refusals import in_halves
+from ...dialects.rejected_rows import in_halves
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...payloads.backends import limits_of

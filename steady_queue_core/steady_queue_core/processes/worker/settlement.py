@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import ClaimedJob, Dialect, Ending, Outcome, QueueSelector
-from ...dialects.refusals import in_halves
+from ...dialects.rejected_rows import in_halves
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
@@ -27,7 +27,7 @@ from .attempt import RunResult
 from .callbacks import with_callback
 from .executor import Executor
 from .heirs import Heirs
-from .needed_rows import Row, locked_among, needed_by
+from .needed_rows import locked_for
 from .set_aside import SetAside
 from .signal_sender import SignalSender
 
@@ -116,7 +116,7 @@ class Settlement:
         if self._aside and is_last:
             self.waiting = self._aside.take()
         elif self._aside.until_due <= 0:
-            locked = self._locked_among(self._aside.results)
+            locked = locked_for(self.context.database, self._aside.results)
             again = self._aside.put_locked(self._aside.take(), locked)
             self.waiting = [*again, *self.waiting]
         if self._refused and (is_last or self._refused.until_due <= 0):
@@ -282,7 +282,7 @@ class Settlement:
                         refused.append(result)
                     elif unavailable.lost:
                         raise
-                    elif locked := self._locked_among([result]):
+                    elif locked := locked_for(self.context.database, [result]):
                         self._aside.put([result], locked)
                     else:
                         refused.append(result)
@@ -310,7 +310,7 @@ class Settlement:
     def _put_aside(self, batch: Sequence[RunResult]) -> None:
         """Set aside the results of a batch that wait for a lock."""
         rest = list(self.waiting[len(batch) :])
-        locked = self._locked_among(batch)
+        locked = locked_for(self.context.database, batch)
         if locked:
             self.waiting = [*self._aside.put_locked(batch, locked), *rest]
         elif self.context.database.dialect.info.skips_locked:
@@ -318,16 +318,6 @@ class Settlement:
             self._settle_one_by_one(batch)
         else:
             self.waiting = [*self._aside.put_sharing(batch), *rest]
-
-    def _locked_among(self, batch: Sequence[RunResult]) -> set[Row]:
-        """Return the locked ones of the rows that these results change, as far as it is known.
-        Raises ``Unavailable``."""
-        if not self.context.database.dialect.info.skips_locked:
-            return set()
-        rows = set[Row]().union(*(needed_by(each.outcome) for each in batch))
-        return self.context.database.run(
-            lambda connection, dialect: locked_among(connection, dialect, rows)
-        )
 
     def _settled(
         self, batch: list[RunResult], held: set[int], seconds: float | None = None
