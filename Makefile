@@ -6,6 +6,7 @@
 #   VENV         the environment (.venv); give another Python another one
 #   CONSTRAINTS  pinned versions (default: by the interpreter: Django 5.2 up to Python 3.11, then 6.1)
 #   PYTEST_ARGS  arguments for pytest
+#   TMPDIR       where the tests keep databases (default: a ram disk, if there is one with room)
 #   WORKERS      processes of pytest at once (default: five for two cores, as tests of processes wait for
 #                a third of their time; twelve at most)
 
@@ -50,6 +51,8 @@ pictures: browser ## take the pictures of the dashboard in docs/images, with the
 	$(BIN)/python docs/images/take.py
 
 environment: $(VENV)/.installed ## make the environment
+
+test test-whole quick soak matrix: export TMPDIR := $(shell sh .ci/ram-disk)
 
 test: $(VENV)/.installed ## run the tests that a merge needs
 	$(PYTEST) --thin $(PYTEST_ARGS)

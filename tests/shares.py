@@ -24,8 +24,6 @@ EACH_PAIR = {
 EACH_PAIR_OF_MERGE = EACH_PAIR - {"core", "dialects", "mysql"}
 #: Modules whose tests share what takes long to set up: a browser, a demo at work.
 ONE_SET_UP = ("tests/browser/", "tests/test_served_demo.py", "tests/test_packaging.py")
-#: What is run with both drivers of MySQL, which the pairs have.
-EACH_DRIVER = "tests/mysql/test_conformance.py::TestMySQLConformance::"
 
 
 class Shares:
@@ -66,6 +64,4 @@ def _is_shared(item: pytest.Item, each_pair: set[str]) -> bool:
     if item.get_closest_marker("shared"):
         return True
     folder, _, rest = item.nodeid.partition("/")
-    if item.nodeid.startswith(EACH_DRIVER):
-        return False
     return folder == "tests" and rest.partition("/")[0].partition("::")[0] not in each_pair

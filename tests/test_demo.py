@@ -63,13 +63,10 @@ def _leaves_no_process(tmp_path: Path):
 
 @pytest.mark.usefixtures("_leaves_no_process")
 def test_all_goes_as_planned_and_nothing_is_left(tmp_path: Path) -> None:
-    began = time.monotonic()
-
     output, errors = start(tmp_path).communicate(timeout=60)
 
     assert "  OK in " in output, output + errors
     assert errors == ""
-    assert time.monotonic() - began < 20
     assert "Steady Queue" in output.splitlines()[0]
     for word in ("delayed", "done", "retry", "failed", "progress"):
         assert re.search(rf"^  \d\d:\d\d:\d\d  {word} +demo\.tasks\.\w+ #\d+ ", output, re.M), word
