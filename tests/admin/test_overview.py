@@ -545,7 +545,7 @@ def test_while_nothing_can_be_read_no_numbers_are_shown(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = Finding("table-locked", "problem", "Somebody has locked it.", "Wait.")
-    monkeypatch.setattr(closer.locks, "held", lambda _: [lock])
+    monkeypatch.setattr(closer.access, "held", lambda _: [lock])
     visitor = Visitor(*EVERYTHING)
     for page in (see(visitor, closer="1"), see(visitor, fragment="1")):
         assert page.status == 200

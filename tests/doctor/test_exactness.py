@@ -123,7 +123,7 @@ def test_jobs_of_an_unknown_task_behind_many_others(using: str, ward: Ward) -> N
 def test_unknown_tasks_of_more_jobs_than_are_looked_at(
     using: str, ward: Ward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steady_queue_core.doctor.unknown_tasks.NEXT", 5)
+    monkeypatch.setattr("steady_queue_core.doctor.next_jobs.MOST_NEXT", 5)
     ward.ready(8, task_path="shop.gone")
     [text] = said(ward, "task-unknown")
     assert "which 5+ of the next jobs name" in text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.doctor import clock, examine, examine_job
+from steady_queue_core.doctor import environment, examine, examine_job
 from steady_queue_core.tasks import definition
 
 from ..models.everywhere import on_every_database
@@ -28,7 +28,7 @@ def test_a_clock_that_is_wrong(
     settings.TASKS = tasks(using)
     Ward(using)
     shift = timedelta(seconds=ahead)
-    monkeypatch.setattr(clock, "host_time", lambda: datetime.now(UTC) + shift)
+    monkeypatch.setattr(environment, "host_time", lambda: datetime.now(UTC) + shift)
     [found] = examine(using)
     assert found.code == "clock-skew"
     assert said in found.text

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from steady_queue_core.dialects import PROBLEM, Observation
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.doctor import Finding, examine
-from steady_queue_core.doctor import settings as of_settings
+from steady_queue_core.doctor import environment as of_settings
 from steady_queue_core.doctor.codes import OF_JOBS
 from steady_queue_core.models import ClaimedExecution, ReadyExecution
 from steady_queue_core.overview import closer

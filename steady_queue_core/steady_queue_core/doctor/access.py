@@ -1,4 +1,4 @@
-"""What keeps the doctor, and the queue's processes, from the database."""
+"""What keeps the doctor, and the queue's processes, from the database, its tables or their rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from django.db import DatabaseError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..configured_backends import options_on, own_backends
-from ..dialects import dialect_for
+from ..dialects import PROBLEM, dialect_for
 from ..errors import DialectError, MigrationsMissing
 from ..listings import wording
 from ..models.readiness import pending_migrations, require_tables
 from ..models.recorded import misfit_in
+from .environment import observations
 from .finding import Finding, problem
-from .round import unreachable
+from .patient import Patient
+from .round import findings_of, unreachable
 
 
 def obstacles(using: str) -> list[Finding]:
@@ -105,3 +107,27 @@ def _of_migrations(using: str) -> Iterator[Finding]:
         require_tables(connections[using])
     except MigrationsMissing as error:
         yield problem("migrations-missing", wording.line(error), remedy)
+
+
+CODE, HIDDEN = "table-locked", "rows-hidden"
+#: What is found where rows that are there cannot be seen: those of migrations, or of a job.
+UNSEEN = {"migrations-missing", "job-unknown", "job-stateless"}
+
+
+def held(patient: Patient) -> list[Finding]:
+    """Return who keeps others from the tables; while there is somebody, nothing is read there."""
+    return [each for each in findings_of((observations,), patient) if each.code == CODE]
+
+
+def ahead(patient: Patient, obstacles: list[Finding]) -> list[Finding]:
+    """Return why nothing else can be examined: one of these obstacles, what lies behind it, or who
+    has locked a table."""
+    return (hidden(patient, obstacles) or obstacles) if obstacles else held(patient)
+
+
+def hidden(patient: Patient, found: list[Finding]) -> list[Finding]:
+    """Return why something was not found that may be there: its rows are hidden."""
+    if not UNSEEN & {each.code for each in found}:
+        return []
+    seen = findings_of((observations,), patient)
+    return [each for each in seen if each.code == HIDDEN and each.severity == PROBLEM]

@@ -1,22 +1,26 @@
-"""Claims: of processes that are gone, and long ones."""
+"""Claims: of processes that are gone, long ones, and those that keep threads from other jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 
 from django.db.models import Exists, OuterRef
 
 from ..dialects import portable
 from ..listings.counts import BoundedCount
+from ..listings.processes import ListedProcess
 from ..listings.wording import duration, name
-from ..models import ClaimedExecution, Process
-from .finding import Finding, problem, warning
+from ..models import ClaimedExecution, Process, Statistic
+from ..statistics import histogram
+from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
+from ..statistics.tally import number
+from .finding import Finding, many, problem, warning
 from .patient import Patient
 from .processes import START, described, silent_for
+from .queues import threads_of, waits_long
 from .round import few
-from .usual import times_usual, usual_times
-from .words import many
 
 #: A job that runs longer is worth a look.
 LONG = timedelta(hours=1)
@@ -66,12 +70,7 @@ def without_process(patient: Patient) -> Iterator[Finding]:
 
 def long_ones(patient: Patient) -> Iterator[Finding]:
     live = {each.pk: each for each in patient.processes if each.is_live}
-    since = portable.storable(patient.present - STUCK_AFTER)
-    rows = ClaimedExecution.objects.using(patient.using).filter(
-        process_id__in=list(live), created_at__lt=since
-    )
-    rows = rows.select_related("job").only("process_id", "created_at", "job__task_path")
-    oldest = list(rows.order_by("created_at")[:MOST_LONG])
+    oldest = _oldest(patient, live, STUCK_AFTER, MOST_LONG)
     usual = usual_times(patient, {str(each.job.task_path) for each in oldest})
     told = 0
     for claim in oldest:
@@ -90,4 +89,90 @@ def long_ones(patient: Patient) -> Iterator[Finding]:
         )
 
 
-EXAMINATIONS = (of_silent_processes, without_process, long_ones)
+def _oldest(
+    patient: Patient, processes: Iterable[int], age: timedelta, most: int
+) -> list[ClaimedExecution]:
+    """Return the claims of these processes that are older, the oldest first."""
+    before = portable.storable(patient.present - age)
+    rows = ClaimedExecution.objects.using(patient.using).filter(
+        process_id__in=list(processes), created_at__lt=before
+    )
+    rows = rows.select_related("job").only("process_id", "created_at", "job__task_path")
+    return list(rows.order_by("created_at", "pk")[:most])
+
+
+#: A job that runs longer holds its thread.
+LONG_HELD = timedelta(minutes=5)
+#: Whoever has lost this share of the threads is told of.
+SHARE_HELD = 0.5
+#: Claims that are looked at, those of the longest first.
+MOST_HELD = 1_000
+
+
+def held(patient: Patient) -> Iterator[Finding]:
+    """Workers most of whose threads have had the same jobs for long."""
+    slow = [each.name for each in patient.queues if waits_long(each)]
+    workers = {each.pk: each for each in patient.processes if any(map(each.serves, slow))}
+    claims = defaultdict(list)
+    for claim in _oldest(patient, workers, LONG_HELD, MOST_HELD) if workers else ():
+        claims[claim.process_id].append(claim)
+    yield from few(
+        _is_held(patient, workers[process], of_process)
+        for process, of_process in claims.items()
+        if len(of_process) >= SHARE_HELD * threads_of(workers[process]) > 0
+    )
+
+
+def _is_held(patient: Patient, process: ListedProcess, claims: list[ClaimedExecution]) -> Finding:
+    threads, first = threads_of(process), claims[0]
+    age = patient.present - portable.aware(first.created_at)
+    return warning(
+        "threads-held",
+        f"{min(len(claims), threads)} of {many(threads, 'thread')} of {described(process)} have "
+        f"had the same jobs for up to {duration(age)}, while others wait: job {first.pk} "
+        f"({name(first.job.task_path)}) for the longest.",
+        "See what they do: kill -USR2 to its supervisor logs that. To end that one: "
+        f"{patient.command('cancel', first.pk)}. A timeout ends such attempts by itself.",
+    )
+
+
+#: Minutes of the past; rows that are read of them, those of the last minutes first.
+PAST, MOST_ROWS = 24 * 60, 3_000
+#: Fewer attempts tell nothing of how long the next one takes.
+LEAST_ATTEMPTS = 20
+#: So many of the attempts took no longer than usual.
+USUAL_SHARE = 0.95
+
+
+def usual_times(patient: Patient, task_paths: Collection[str]) -> dict[str, timedelta]:
+    """Return how long the attempts at these tasks take as a rule, as far as that is known."""
+    since = int(patient.present.timestamp() // 60) - PAST
+    counted: dict[str, Counter[int]] = {}
+    longest: Counter[str] = Counter()
+    for span in (MINUTE, RECENT_HOUR, HOUR) if task_paths else ():
+        rows = Statistic.objects.using(patient.using).filter(span=span, minute__gte=since)
+        columns = ("task_path", "run_histogram", "run_max")
+        for path, text, most in rows.order_by("-minute").values_list(*columns)[:MOST_ROWS]:
+            if path in task_paths:
+                counts = counted.setdefault(path, Counter())
+                counts.update(dict(enumerate(histogram.read(text))))
+                longest[path] = max(longest[path], number(most))
+    return {
+        path: timedelta(milliseconds=_usual_ms(counts, longest[path]))
+        for path, counts in counted.items()
+        if counts.total() >= LEAST_ATTEMPTS
+    }
+
+
+def times_usual(age: timedelta, usual: timedelta | None) -> float:
+    """Return how many times as long as usual something takes; 0.0 if that is not known."""
+    return age / usual if usual else 0.0
+
+
+def _usual_ms(counts: Counter[int], longest: int) -> int:
+    before, wanted = 0, USUAL_SHARE * counts.total()
+    for position, bound in enumerate(histogram.BOUNDS):
+        before += counts[position]
+        if before >= wanted:
+            return min(bound, longest) if longest else bound
+    return longest

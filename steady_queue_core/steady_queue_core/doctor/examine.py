@@ -7,54 +7,45 @@ from functools import partial
 
 from . import (
     access,
-    busy_limits,
     claims,
-    clock,
-    database,
+    dispatchers,
+    environment,
     failures,
-    heartbeats,
-    hosts,
     job,
-    left_behind,
     limits,
-    locks,
-    permits,
+    next_jobs,
     processes,
     queues,
-    retention,
-    scheduled,
     schedules,
-    schema,
-    settings,
-    stops,
-    threads,
-    unknown_tasks,
 )
 from .finding import Finding, in_order
 from .patient import Patient
 from .round import findings_of
 
+#: In the order in which they read: what is wrong with the surroundings is known first.
 EXAMINATIONS = (
-    *settings.EXAMINATIONS,
-    *schema.EXAMINATIONS,
+    environment.system_checks,
+    environment.missing_indexes,
     *processes.EXAMINATIONS,
-    *heartbeats.EXAMINATIONS,
-    *threads.EXAMINATIONS,
-    *queues.EXAMINATIONS,
-    *scheduled.EXAMINATIONS,
+    claims.held,
+    queues.paused,
+    queues.unserved,
+    queues.slow,
+    dispatchers.overdue,
     *schedules.EXAMINATIONS,
-    *unknown_tasks.EXAMINATIONS,
-    *claims.EXAMINATIONS,
+    next_jobs.unknown_tasks,
+    claims.of_silent_processes,
+    claims.without_process,
+    claims.long_ones,
     *limits.EXAMINATIONS,
-    *permits.EXAMINATIONS,
-    *busy_limits.EXAMINATIONS,
-    *hosts.EXAMINATIONS,
+    limits.held_for_long,
+    limits.full_queues,
     *failures.EXAMINATIONS,
-    *clock.EXAMINATIONS,
-    *retention.EXAMINATIONS,
-    *left_behind.EXAMINATIONS,
-    *stops.EXAMINATIONS,
-    *database.EXAMINATIONS,
+    environment.skew,
+    dispatchers.undone,
+    environment.databases_left_behind,
+    failures.shutdown_timeout,
+    environment.observations,
 )
 
 
@@ -64,7 +55,7 @@ def examine(using: str) -> list[Finding]:
     All reads are bounded. What cannot be examined is a finding, too.
     """
     patient = Patient(using)
-    found = locks.ahead(patient, access.obstacles(using)) or findings_of(EXAMINATIONS, patient)
+    found = access.ahead(patient, access.obstacles(using)) or findings_of(EXAMINATIONS, patient)
     return [replace(each, database=using) for each in in_order(found)]
 
 
@@ -76,5 +67,5 @@ def examine_job(job_id: int, using: str) -> list[Finding]:
     patient = Patient(using)
     found = access.obstacles(using)
     found = found or findings_of((partial(job.readable_findings, job_id),), patient)
-    found = locks.hidden(patient, found) or found
+    found = access.hidden(patient, found) or found
     return [replace(each, database=using) for each in in_order(found)]

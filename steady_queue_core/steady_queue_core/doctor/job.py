@@ -19,18 +19,18 @@ from ..models import (
     ScheduledExecution,
     WaitingExecution,
 )
-from . import job_blocked, job_claimed, job_ended, job_ready, job_scheduled, job_waiting
+from . import job_ends, job_waits
 from .finding import Finding, problem
 from .patient import Patient
 
 #: In the order in which most jobs pass through them: who moves on meanwhile is met later.
 STATES: tuple[tuple[Any, Callable[[Patient, Job, Any], Iterable[Finding]]], ...] = (
-    (WaitingExecution, job_waiting.findings),
-    (ScheduledExecution, job_scheduled.findings),
-    (BlockedExecution, job_blocked.findings),
-    (ReadyExecution, job_ready.findings),
-    (ClaimedExecution, job_claimed.findings),
-    (FailedExecution, job_ended.of_failed),
+    (WaitingExecution, job_waits.of_waiting),
+    (ScheduledExecution, job_waits.of_scheduled),
+    (BlockedExecution, job_waits.of_blocked),
+    (ReadyExecution, job_waits.of_ready),
+    (ClaimedExecution, job_ends.of_claimed),
+    (FailedExecution, job_ends.of_failed),
 )
 LARGE = ("arguments", "return_value", "worker_ids")
 
@@ -65,7 +65,7 @@ def findings(job_id: int, patient: Patient) -> Iterator[Finding]:
                 yield from examine(patient, job, row)
                 return
         if job.finished_at is not None:
-            yield job_ended.of_finished(job)
+            yield job_ends.of_finished(job)
             return
     yield problem(
         "job-stateless",

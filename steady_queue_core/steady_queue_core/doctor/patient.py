@@ -18,10 +18,10 @@ from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
 from ..listings.recurring import ListedSchedule, listed_schedules
 from ..models import ScheduledExecution
+from ..processes.base.registration import ProcessLocation
 from ..processes.supervisor.launch import import_tasks
 from ..tasks.definition import known_task
-from .ended import marked
-from .words import command
+from .finding import command
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)
@@ -122,3 +122,14 @@ class Patient:
         )
         [count] = count_each(self.using, [rows.order_by("due_at", "rank", "job")], "due_at")
         return count
+
+
+ENDED = "ended"
+
+
+def marked(processes: list[ListedProcess]) -> list[ListedProcess]:
+    """Return the processes; those that have certainly ended do not count as live."""
+    for process in processes:
+        if ProcessLocation.of(process.row).is_dead(process.row.pid):
+            process.state = ENDED
+    return processes

@@ -9,12 +9,11 @@ from ..dialects import portable
 from ..listings.processes import ListedProcess
 from ..listings.queues import ListedQueue
 from ..listings.wording import duration, name
-from .backlog import backlog
-from .finding import Finding, problem, warning
+from .finding import Finding, many, problem, warning
+from .next_jobs import backlog
 from .patient import Patient
 from .processes import described, silent_for
 from .round import few
-from .words import many
 
 #: Waiting longer is slow.
 SLOW = timedelta(minutes=5)
@@ -117,6 +116,3 @@ def threads_of(process: ListedProcess) -> int:
     """Return how many threads a worker has; 0 if that is not known."""
     found = process.known.get("threads")
     return found if isinstance(found, int) else 0
-
-
-EXAMINATIONS = (paused, unserved, slow)

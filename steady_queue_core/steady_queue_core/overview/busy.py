@@ -14,7 +14,7 @@ from django.db.models import OuterRef, Subquery
 
 from ..dialects import portable
 from ..dialects.database import Database
-from ..doctor.clock import host_time
+from ..doctor.environment import host_time
 from ..listings.counts import CAP, stored_instant
 from ..listings.damage import ERRORS, is_damage
 from ..models import BlockedExecution, ClaimedExecution, Job, Pause

@@ -18,20 +18,13 @@ from ..doctor import (
     Finding,
     access,
     claims,
-    database,
+    dispatchers,
+    environment,
     failures,
-    hosts,
     limits,
-    locks,
-    permits,
+    next_jobs,
     queues,
-    retention,
     schedules,
-    schema,
-    settings,
-    stops,
-    threads,
-    unknown_tasks,
 )
 from ..doctor.patient import Patient
 from ..doctor.round import findings_of
@@ -43,21 +36,19 @@ OFTEN, SELDOM, TIMES = 25.0, 600.0, 20.0
 FORGOTTEN = 1800.0
 #: What is read for the page anyway is examined by ``problems``.
 EXAMINATIONS = (
-    *settings.EXAMINATIONS,
+    environment.system_checks,
     *schedules.EXAMINATIONS,
-    *unknown_tasks.EXAMINATIONS,
+    next_jobs.unknown_tasks,
     claims.without_process,
     *limits.EXAMINATIONS,
-    *permits.EXAMINATIONS,
-    *threads.EXAMINATIONS,
+    claims.held,
     queues.slow,
-    *hosts.EXAMINATIONS,
     *failures.EXAMINATIONS,
-    *retention.EXAMINATIONS,
-    *stops.EXAMINATIONS,
-    *database.EXAMINATIONS,
+    dispatchers.undone,
+    failures.shutdown_timeout,
+    environment.observations,
 )
-DEAREST = schema.EXAMINATIONS
+DEAREST = (environment.missing_indexes,)
 #: Warnings about the code and its settings, which ``manage.py check`` prints, stay for good.
 LEFT_OUT = {"check-warning"}
 
@@ -98,7 +89,7 @@ def obstacles(using: str, *, looks: bool) -> Sequence[Finding]:
     look = _obstacles[using]
     if not looks and not look.found:  # It is seen at once that they are gone.
         return ()
-    return look.findings(lambda: locks.ahead(Patient(using), access.obstacles(using)), keep=0.0)
+    return look.findings(lambda: access.ahead(Patient(using), access.obstacles(using)), keep=0.0)
 
 
 def findings(patient: Patient, *, looks: bool, at_once: bool = False) -> list[Finding]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..dialects.database import Database
 from ..doctor import Finding
-from ..doctor.clock import host_time
+from ..doctor.environment import host_time
 from ..doctor.patient import Patient
 from ..listings.damage import readable
 from ..listings.processes import ListedProcess

@@ -11,10 +11,9 @@ from itertools import islice
 from django.core.exceptions import ImproperlyConfigured
 
 from ..dialects import INFO, portable
-from ..doctor import Finding, busy_limits, claims, clock, heartbeats, processes, queues, scheduled
-from ..doctor.finding import place, problem, warning
+from ..doctor import Finding, claims, dispatchers, environment, limits, processes, queues
+from ..doctor.finding import many, place, problem, warning
 from ..doctor.patient import Patient
-from ..doctor.words import many
 from ..listings.wording import duration, name
 from .history import History
 from .lengths import Lengths
@@ -56,13 +55,12 @@ def of_processes(evidence: Evidence) -> Iterator[Problem]:
     """Processes that are missing, silent or old, and what they hold."""
     looks: tuple[Callable[[Patient], Iterable[Finding]], ...] = (
         *processes.EXAMINATIONS,
-        *heartbeats.EXAMINATIONS,
         claims.of_silent_processes,
     )
     for look in looks:
         yield from (Problem(each, "processes") for each in look(evidence.patient))
     moment = evidence.moment
-    for each in clock.compared(moment.before, moment.present, moment.after):
+    for each in environment.compared(moment.before, moment.present, moment.after):
         yield Problem(each, "processes")
 
 
@@ -83,15 +81,15 @@ def of_queues(evidence: Evidence) -> Iterator[Problem]:
 
 
 def _of_limits(using: str, counts: Mapping[str, int]) -> Iterator[Problem]:
-    for queue, alias, most in busy_limits.limits_of(using, counts):
+    for queue, alias, most in limits.limits_of(using, counts):
         if most <= counts[queue]:
-            finding = busy_limits.is_full(queue, alias, most)
+            finding = limits.is_full(queue, alias, most)
             yield Problem(finding, "jobs", filters=_ready(queue))
 
 
 def of_dispatchers(evidence: Evidence) -> Iterator[Problem]:
     """Scheduled jobs that are overdue."""
-    for each in scheduled.overdue(evidence.patient):
+    for each in dispatchers.overdue(evidence.patient):
         if each.code == "dispatcher-missing":
             yield Problem(each, "processes")
         else:
@@ -117,7 +115,7 @@ def of_limits(evidence: Evidence) -> Iterator[Problem]:
     blocked = evidence.lengths.states["blocked"]
     if blocked.number and blocked.first is not None:
         wait = evidence.moment.present - portable.aware(blocked.first)
-        if wait > busy_limits.LONG:
+        if wait > limits.LONG:
             finding = warning(
                 "limit-busy",
                 f"{many(blocked, 'job is', 'jobs are')} blocked by concurrency limits, the oldest "

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from ..dialects import portable
 from ..dialects.database import Database
-from ..doctor.clock import host_time
-from ..doctor.ended import marked
+from ..doctor.environment import host_time
+from ..doctor.patient import marked
 from ..listings.damage import ERRORS, is_damage, read_each
 from ..listings.processes import MOST, ListedProcess, alive_threshold, as_tree
 from ..models import Process

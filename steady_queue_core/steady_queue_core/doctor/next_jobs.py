@@ -1,4 +1,4 @@
-"""Whose jobs the others wait behind: those of one key, queue or task."""
+"""The next jobs: whose they are that others wait behind, and tasks that this code does not have."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..dialects import FairKey
+from ..listings.counts import BoundedCount
 from ..listings.queues import ListedQueue
 from ..listings.wording import name
-from ..models import ClaimedExecution, ReadyExecution
+from ..models import ClaimedExecution, ReadyExecution, ScheduledExecution
 from .finding import Finding, warning
 from .patient import Patient
+from .round import few
 
 #: So many of the next jobs, and of those that run, are looked at.
 NEXT, RUNNING = 1_000, 500
@@ -111,3 +113,31 @@ def _share(number: int, seen: Sequence[Seen], are_all: bool) -> str:
 
 def _found(text: str, remedy: str) -> Finding:
     return warning("backlog", text, remedy)
+
+
+#: So many of the next jobs are looked at, of those that are ready and of those that are scheduled.
+MOST_NEXT = 3_000
+
+
+def unknown_tasks(patient: Patient) -> Iterator[Finding]:
+    """Tasks of jobs that workers with this code would leave to others, or fail."""
+    ready = ReadyExecution.objects.using(patient.using).order_by("rank", "turn")
+    scheduled = ScheduledExecution.objects.using(patient.using).order_by("due_at", "rank", "job")
+    paths: Counter[str] = Counter()
+    are_all = True
+    for rows in (ready, scheduled):
+        found = list(map(str, rows.values_list("job__task_path", flat=True)[: MOST_NEXT + 1]))
+        paths.update(found[:MOST_NEXT])
+        are_all = are_all and len(found) <= MOST_NEXT
+    yield from few(
+        warning(
+            "task-unknown",
+            f"The task {name(path)}, which {BoundedCount(count, are_all).text} of the next jobs "
+            "name, is not in this project.",
+            "Deploy the code that has it to the workers, or add its module to "
+            "STEADY_QUEUE['task_modules']. Workers without it leave such jobs to others for a "
+            "while, and then fail them.",
+        )
+        for path, count in paths.most_common()
+        if not patient.knows(path)
+    )

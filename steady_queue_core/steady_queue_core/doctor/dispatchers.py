@@ -1,4 +1,4 @@
-"""Jobs that stay longer than they should."""
+"""What dispatchers leave undone: scheduled jobs that are overdue, and jobs that stay too long."""
 
 from __future__ import annotations
 
@@ -9,9 +9,36 @@ from ..configured_backends import backends_on
 from ..dialects import portable
 from ..listings.wording import duration
 from ..models import FailedExecution, Job, Retention
-from .finding import Finding, warning
+from .finding import Finding, many, problem, warning
 from .patient import Patient
-from .scheduled import START
+
+START = (
+    "Start a dispatcher: python manage.py steady_queue --only dispatch, or leave "
+    "STEADY_QUEUE['dispatchers'] out to have one beside the workers."
+)
+
+
+def overdue(patient: Patient) -> Iterator[Finding]:
+    late = patient.overdue
+    if not (late.number and late.first is not None and patient.is_alive):
+        return
+    age = duration(patient.present - portable.aware(late.first))
+    text = f"{many(late, 'scheduled job is', 'scheduled jobs are')} overdue, the first by {age}"
+    if patient.live("dispatcher"):
+        yield warning(
+            "dispatcher-late",
+            f"{text}, although a dispatcher is alive.",
+            "See in its log what it fails at; with many due jobs, raise the batch_size of "
+            "STEADY_QUEUE['dispatchers'], or start another one.",
+        )
+    else:
+        yield missing(f"{text}, and no dispatcher is alive to make them ready.")
+
+
+def missing(text: str) -> Finding:
+    """Return the finding that no dispatcher lives."""
+    return problem("dispatcher-missing", text, START)
+
 
 #: A dispatcher clears in passes.
 GRACE = timedelta(hours=1)
@@ -54,6 +81,3 @@ def _kept(using: str, ids: list[int]) -> set[int]:
     failed = FailedExecution.objects.using(using).filter(pk__in=ids)
     own = Retention.objects.using(using).filter(pk__in=ids)
     return {*failed.values_list("pk", flat=True), *own.values_list("pk", flat=True)}
-
-
-EXAMINATIONS = (undone,)
