@@ -49,7 +49,7 @@ EXEMPTED = {
     "steady_queue_core.tasks.steps.AttemptSteps._take": "a part of a task, called by the task",
     "steady_queue_core.tasks.steps.AttemptSteps.astep": "likewise",
     "steady_queue_core.testing.transactions._Block._commit": "is in the test's own call",
-    "steady_queue_core.admin.corrupt_rows.column.decorate.shown": "a column of the queue's own",
+    "steady_queue_core.admin.columns.column.decorate.shown": "a column of the queue's own",
 }
 
 MESSAGE = (

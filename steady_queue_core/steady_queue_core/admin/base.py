@@ -6,28 +6,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin import ModelAdmin, ShowFacets, helpers
+from django.contrib.admin import ShowFacets, helpers
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import AutoField, Model, QuerySet
 from django.forms import Form, Media
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
-from django.utils.http import urlencode
-from django.utils.safestring import SafeString
+from django.urls import URLPattern, path
 
-from ..listings.damage import ERRORS, is_damage
+from ..listings.damage import suppress_damage
 from ..listings.keyset import is_storable
 from ..listings.listing import Listing, ModelListing
 from ..listings.visibility import VisibleJobs
-from ..models import Job, JobBatch
+from ..models import Job
 from ..models.job import parse_job_id
 from . import databases, texts
 from .change_list import KeysetChangeList
 from .detail import Section
+from .page_links import LinkingAdmin
 
+#: Why a page of a row is not shown.
+DAMAGED = "is damaged and cannot be shown"
 #: The style sheet of the pages.
 STYLE = Media(css={"all": ("steady_queue/pages.css",)})
 
@@ -42,7 +42,7 @@ def keep_ids(request: HttpRequest) -> None:
         request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
 
 
-class QueueAdmin(ModelAdmin):
+class QueueAdmin(LinkingAdmin):
     """The pages of a model whose rows only the queue writes."""
 
     list_per_page = 50
@@ -128,6 +128,13 @@ class QueueAdmin(ModelAdmin):
             return None
         return request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if isinstance(self.opts.pk, AutoField):
+            keep_ids(request)
+        return super().changelist_view(request, extra_context)
+
     # --- pages of one row ---
 
     def change_view(
@@ -141,28 +148,22 @@ class QueueAdmin(ModelAdmin):
             raise PermissionDenied
         if request.method == "POST":
             return HttpResponseNotAllowed(["GET"])
-        try:
-            row = self.get_object(request, unquote(object_id))
-            if row is None:
-                return self.not_found(request, object_id)
+        with suppress_damage():
+            row = self.row_or_answer(request, object_id)
+            if isinstance(row, HttpResponse):
+                return row
             if not self.has_view_permission(request, row):
                 raise PermissionDenied
             return self.detail(request, row)
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            return self.not_found(request, object_id, "is damaged and cannot be shown")
+        return self.not_found(request, object_id, DAMAGED)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        try:
+        with suppress_damage():
             context = {"media": STYLE, **(extra_context or {})}
             return super().history_view(request, object_id, context)
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            return self.not_found(request, object_id, "is damaged and cannot be shown")
+        return self.not_found(request, object_id, DAMAGED)
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Return the page of a row."""
@@ -176,6 +177,19 @@ class QueueAdmin(ModelAdmin):
         message = f"{name} {texts.name(unquote(object_id))} {why}."
         self.message_user(request, message, messages.WARNING)
         return HttpResponseRedirect(self.url(request, "changelist"))
+
+    def row_or_answer(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        get: Callable[[HttpRequest, str], Any] | None = None,
+        damaged: str = DAMAGED,
+    ) -> Any:
+        """Return a row, or the answer to the request if it is missing or damaged."""
+        with suppress_damage():
+            row = (get or self.get_object)(request, unquote(object_id))
+            return self.not_found(request, object_id) if row is None else row
+        return self.not_found(request, object_id, damaged)
 
     def is_permitted(self, request: HttpRequest, permission: str, row: Any = None) -> bool:
         """Whether the user may see a row (or any row) and has ``permission`` for it."""
@@ -196,14 +210,10 @@ class QueueAdmin(ModelAdmin):
                 raise PermissionDenied
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
-            try:
-                row = self.get_action_object(request, unquote(object_id))
-            except ERRORS as error:
-                if not is_damage(error):
-                    raise
-                return self.not_found(request, object_id, "is damaged and cannot be changed")
-            if row is None:
-                return self.not_found(request, object_id)
+            get, damaged = self.get_action_object, "is damaged and cannot be changed"
+            row = self.row_or_answer(request, object_id, get, damaged)
+            if isinstance(row, HttpResponse):
+                return row
             if not self.is_permitted(request, permission, row):
                 raise PermissionDenied
             return do(request, row)
@@ -279,46 +289,3 @@ class QueueAdmin(ModelAdmin):
 
     def confirmed(self, request: HttpRequest) -> bool:
         return request.POST.get("confirmed") == "yes"
-
-    def url(self, request: HttpRequest, name: str, *arguments: Any) -> str:
-        """Return the URL of one of the model's pages, for the database of this request."""
-        address = reverse(
-            f"admin:{self.opts.app_label}_{self.opts.model_name}_{name}",
-            args=arguments,
-            current_app=self.admin_site.name,
-        )
-        return address + databases.query_string(request)
-
-    def jobs_url(self, request: HttpRequest, **given: str) -> str:
-        """Return the URL of the list of jobs with these filters."""
-        address = reverse("admin:steady_queue_job_changelist", current_app=self.admin_site.name)
-        using = databases.requested(request)
-        if using != databases.queue_databases()[0]:
-            given[databases.PARAMETER] = using
-        return f"{address}?{urlencode(given)}"
-
-    def job_url(self, request: HttpRequest, job_id: int) -> str:
-        """Return the URL of the page of a job."""
-        name = "admin:steady_queue_job_change"
-        address = reverse(name, args=(job_id,), current_app=self.admin_site.name)
-        return address + databases.query_string(request)
-
-    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
-        """Return a link to the page of a job."""
-        return format_html('<a href="{}">#{}</a>', self.job_url(request, job_id), job_id)
-
-    def batch_url(self, request: HttpRequest, batch_id: int) -> str | None:
-        """Return the URL of the page of a batch, if the site has one and the user may see it."""
-        page: Any = self.admin_site._registry.get(JobBatch)
-        if page is None or not page.has_view_permission(request):
-            return None
-        name = "admin:steady_queue_jobbatch_change"
-        address = reverse(name, args=(batch_id,), current_app=self.admin_site.name)
-        return address + databases.query_string(request)
-
-    def batch_link(self, request: HttpRequest, batch_id: int, kind: str = "") -> SafeString:
-        """Return a link to the page of a batch, or its number alone."""
-        url, number = self.batch_url(request, batch_id), f"{texts.name(kind)} #{batch_id}".strip()
-        if url is None:
-            return format_html("{}", number)
-        return format_html('<a href="{}">{}</a>', url, number)

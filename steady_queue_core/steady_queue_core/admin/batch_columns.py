@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils.safestring import SafeString
-
 from ..batches.handle import status_of
 from . import texts
-from .batch_tally import Tally
-from .corrupt_rows import column
+from .columns import attribute, column
 
-
-@column("id")
-def number(row: Any) -> str:
-    return f"#{row.pk}"
-
-
-@column("description")
-def description(row: Any) -> str:
-    return texts.named(row.description)
-
-
-@column("kind")
-def kind(row: Any) -> str:
-    return texts.name(row.kind)
+number = attribute("id", "pk", "#{}".format)
+description = attribute("description", "description")
+kind = attribute("kind", "kind", texts.name)
 
 
 @column("status")
@@ -34,20 +20,9 @@ def status(row: Any) -> str:
     return f"{found}, being cancelled" if is_ending else found
 
 
-@column("progress")
-def progress(row: Any) -> SafeString:
-    tally: Tally = row.tally
-    return tally.text
-
-
-@column("created")
-def created(row: Any) -> str:
-    return texts.moment(row.created_at)
-
-
-@column("finished")
-def finished(row: Any) -> str:
-    return texts.moment(row.finished_at)
+progress = attribute("progress", "tally.text", lambda text: text)
+created = attribute("created", "created_at", texts.moment)
+finished = attribute("finished", "finished_at", texts.moment)
 
 
 COLUMNS = (number, description, kind, status, progress, created, finished)

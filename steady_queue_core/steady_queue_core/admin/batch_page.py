@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.http import urlencode
 
 from .. import arguments
 from ..arguments import DeserializationError
@@ -24,7 +23,7 @@ from ..models import BatchMember
 from . import databases, texts
 from .base import QueueAdmin
 from .batch_columns import created, finished, kind, progress, status
-from .batch_tally import ENDED_WELL, Tally, added
+from .batch_tally import ENDED_WELL, Tally
 from .detail import Drawing, Fields, Section, Table, Text
 from .graph_svg import graph_svg
 from .job_texts import stored_section
@@ -127,9 +126,7 @@ class BatchPage:
         return None if node.job_id is None else self.page.job_url(self.request, node.job_id)
 
     def _tabs(self, counts: dict[MemberState, BoundedCount]) -> list[tuple[str, str, str | None]]:
-        total = BoundedCount(0)
-        for each in counts.values():
-            total = added(total, each)
+        total = BoundedCount.sum_of(counts.values())
         tabs = [("All", total.text, self._url(members="") if self.state is not None else None)]
         for name, state in STATES.items():
             if counts[state].number or state is self.state:
@@ -139,18 +136,14 @@ class BatchPage:
 
     def _url(self, **given: str) -> str:
         kept = {"members": "" if self.state is None else self.state.name.lower(), **given}
-        using = databases.requested(self.request)
-        if using != databases.queue_databases()[0]:
-            kept[databases.PARAMETER] = using
-        return "?" + urlencode({name: value for name, value in kept.items() if value})
+        return databases.with_query("", kept | databases.parameters(self.request)) or "?"
 
 
 def _tally(counts: dict[MemberState, BoundedCount]) -> Tally:
-    def sum_of(*states: MemberState) -> BoundedCount:
-        found = [counts[state] for state in states]
-        return BoundedCount(sum(each.number for each in found), all(each.exact for each in found))
-
-    return Tally.of(counts[MemberState.PENDING], sum_of(*ENDED_WELL), sum_of(*FAILURES))
+    well, failed = (
+        BoundedCount.sum_of(counts[state] for state in states) for states in (ENDED_WELL, FAILURES)
+    )
+    return Tally.of(counts[MemberState.PENDING], well, failed)
 
 
 def _callbacks(stored: object) -> Section | None:

@@ -28,8 +28,8 @@ class Tally(NamedTuple):
     @classmethod
     def of(cls, pending: BoundedCount, well: BoundedCount, failed: BoundedCount) -> Tally:
         """Return the tally of members that have not ended, have ended well, and have failed."""
-        done = added(well, failed)
-        return cls(done, added(done, pending), failed)
+        done = BoundedCount.sum_of((well, failed))
+        return cls(done, BoundedCount.sum_of((done, pending)), failed)
 
     @property
     def text(self) -> SafeString:
@@ -56,11 +56,6 @@ def tally_each(using: str, batches: Sequence[Any], cap: int | None = None) -> li
     counts = iter(count_each(using, selections, cap=cap))
     counted = {batch.pk: Tally.of(next(counts), next(counts), next(counts)) for batch in going_on}
     return [counted.get(batch.pk) or _stored(batch) for batch in batches]
-
-
-def added(one: BoundedCount, other: BoundedCount) -> BoundedCount:
-    """Return the sum of two counts."""
-    return BoundedCount(one.number + other.number, one.exact and other.exact)
 
 
 def _stored(batch: Any) -> Tally:

@@ -19,7 +19,7 @@ from ..models import JobBatch
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import TIME_LIMIT, BatchResult, add_history, log_action, run_in_batches
-from .base import QueueAdmin, keep_ids
+from .base import QueueAdmin
 from .batch_actions import BATCH_ACTIONS, BatchAction
 from .batch_columns import COLUMNS
 from .batch_listing import KINDS, LARGE, STATUSES, BatchListing
@@ -76,12 +76,6 @@ class BatchAdmin(QueueAdmin):
         batch_id = parse_job_id(search_term.strip())
         found = queryset.filter(pk=batch_id) if batch_id is not None else queryset.none()
         return found.order_by("pk"), False
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        keep_ids(request)
-        return super().changelist_view(request, extra_context)
 
     @admin.action(permissions=["cancel"], description="Cancel selected batches")
     def cancel(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

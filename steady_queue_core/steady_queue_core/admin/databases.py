@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from django.core.exceptions import ImproperlyConfigured
@@ -30,7 +31,18 @@ def requested(request: HttpRequest) -> str:
     return named if named in known else known[0]
 
 
+def parameters(request: HttpRequest) -> dict[str, str]:
+    """Return the parameters that keep a link on this request's database."""
+    using = requested(request)
+    return {} if using == queue_databases()[0] else {PARAMETER: using}
+
+
 def query_string(request: HttpRequest) -> str:
     """Return the query string that keeps a link on this request's database."""
-    using = requested(request)
-    return "" if using == queue_databases()[0] else "?" + urlencode({PARAMETER: using})
+    return with_query("", parameters(request))
+
+
+def with_query(address: str, given: Mapping[str, str]) -> str:
+    """Return an address with those of the parameters that have a value."""
+    query = urlencode({name: value for name, value in given.items() if value})
+    return f"{address}?{query}" if query else address

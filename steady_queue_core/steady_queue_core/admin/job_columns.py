@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils.safestring import SafeString
-
 from ..dialects import portable
 from ..fingerprint import is_fingerprint
 from ..listings.job_rows import state_of
 from ..models import Job, Process, Semaphore
 from . import texts
-from .corrupt_rows import column
+from .columns import attribute, column, since
 
 #: Seconds after which a due job is late.
 LATE = 60.0
 
 
-@column("id")
-def number(job: Any) -> str:
-    return f"#{job.pk}"
-
-
-@column("task")
-def task(job: Any) -> str:
-    return texts.short_path(job.task_path)
-
-
-@column("queue")
-def queue(job: Any) -> str:
-    return texts.named(job.queue_name)
-
-
-@column("priority")
-def priority(job: Any) -> int:
-    return int(job.priority)
+number = attribute("id", "pk", "#{}".format)
+task = attribute("task", "task_path", texts.short_path)
+queue = attribute("queue", "queue_name")
+priority = attribute("priority", "priority", int)
 
 
 @column("state")
@@ -48,10 +32,7 @@ def enqueued(job: Any) -> str:
     return texts.ago(job.enqueued_at, job.present)
 
 
-@column("waiting for")
-def waiting_for(job: Any) -> str:
-    since = job.readyexecution.created_at
-    return texts.dated(texts.between(since, job.present), since)
+waiting_for = since("waiting for", "readyexecution.created_at")
 
 
 @column("due in")
@@ -64,10 +45,7 @@ def due_in(job: Any) -> str:
     return texts.dated(f"late by {words}" if left < -LATE else "due now", due)
 
 
-@column("batch")
-def batch(job: Any) -> SafeString:
-    link: SafeString = job.batch_link
-    return link
+batch = attribute("batch", "batch_link", lambda link: link)
 
 
 @column("waits for")
@@ -76,10 +54,7 @@ def members(job: Any) -> str:
     return f"{width:,} member{'' if width == 1 else 's'}"
 
 
-@column("for")
-def waits_since(job: Any) -> str:
-    since = job.waitingexecution.created_at
-    return texts.dated(texts.between(since, job.present), since)
+waits_since = since("for", "waitingexecution.created_at")
 
 
 @column("process")
@@ -90,15 +65,8 @@ def process(job: Any) -> Any:
     return pages.named(address, claim.process)
 
 
-@column("running for")
-def running_for(job: Any) -> str:
-    since = job.claimedexecution.created_at
-    return texts.dated(texts.between(since, job.present), since)
-
-
-@column("progress")
-def progress(job: Any) -> str:
-    return texts.progress(job.progress)
+running_for = since("running for", "claimedexecution.created_at")
+progress = attribute("progress", "progress", texts.progress)
 
 
 @column("waits for the key")
@@ -107,10 +75,7 @@ def concurrency_key(job: Any) -> Any:
     return job.pages.named(job.pages.to_page(Semaphore, key), key)
 
 
-@column("for")
-def blocked_for(job: Any) -> str:
-    since = job.blockedexecution.created_at
-    return texts.dated(texts.between(since, job.present), since)
+blocked_for = since("for", "blockedexecution.created_at")
 
 
 @column("error")

@@ -8,12 +8,11 @@ from typing import Any
 from django.db.models import Case, F, When
 from django.db.models.functions import Length
 
-from ..listings.damage import DAMAGED, ERRORS, is_damage
-from ..listings.payloads import TOO_LONG
+from ..listings.damage import DAMAGED, suppress_damage
+from ..listings.payloads import TOO_LONG, shown_value
 from ..tasks.stored_payloads import step_text
 from . import texts
 from .detail import Section, Text
-from .job_texts import stored_value
 
 #: Number of steps shown, the last ones.
 MOST_STEPS = 100
@@ -26,11 +25,10 @@ def steps_section(job: Any) -> Section | None:
     rows = job.steps.defer("data").annotate(
         size=Length("data"), short=Case(When(size__lte=MOST_READ, then=F("data")))
     )
-    try:
+    found = None
+    with suppress_damage():
         found = list(rows.order_by("-position", "-pk")[: MOST_STEPS + 1])
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
+    if found is None:
         return Text("Steps", [], DAMAGED)
     if not found:
         return None
@@ -48,6 +46,6 @@ def _part(job: Any, step: Any) -> tuple[str, str]:
     heading = f"{texts.name(number)}. {texts.name(name)}, {texts.moment(step.stored_at)}"
     if step.short is None:
         return heading, TOO_LONG.format(step.size)
-    value, problem = stored_value(step.short, partial(step_text, job, step), name)
-    shown = value or problem
+    value = shown_value(step.short, partial(step_text, job, step), name)
+    shown = value.note or texts.clean(value.text)
     return heading, f"sleep until {shown}" if step.is_sleep else shown

@@ -6,19 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .. import arguments
-from ..arguments import DeserializationError
 from ..listings.payloads import (
-    MOST_PRETTY,
-    MOST_READ,
     TOO_LONG,
     UNREADABLE,
-    formatted,
+    ShownValue,
     shown_call,
     shown_result,
+    shown_value,
 )
 from ..listings.redaction import Redactor
-from ..payloads import PayloadError
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import workers_of
 from ..tasks.stored_errors import MOST_READ as MOST_STORED
@@ -43,61 +39,33 @@ def arguments_section(job: Any, opened: Callable[[Any], str] = call_text) -> Sec
 
 def result_section(job: Any) -> Section | None:
     """Return the result, if there is one; see ``shown_result()``."""
-    result = shown_result(job)
-    if result is None:
-        return None
-    return Text("Result", [] if result.note else [("", texts.clean(result.text))], result.note)
+    return _shown("Result", shown_result(job))
 
 
 def checkpoint_section(job: Any) -> Section | None:
-    """Return the checkpoint that the job's attempts have stored last, if there is one. What is
-    named like a secret in it is hidden."""
-    title, stored = "Checkpoint", getattr(getattr(job, "checkpoint", None), "data", None)
-    if stored is None:
-        return None
-    shown, note = stored_value(stored, partial(checkpoint_text, job))
-    return Text(title, [] if note else [("", shown)], note)
+    """Return the checkpoint that the job's attempts have stored last, if there is one."""
+    stored = getattr(getattr(job, "checkpoint", None), "data", None)
+    return stored_section("Checkpoint", stored, partial(checkpoint_text, job))
 
 
-def stored_value(stored: Any, opened: Callable[[str], str], name: str = "") -> tuple[str, str]:
-    """Return the text of a value that a task has stored, or why it is not shown. What is named like
-    a secret is hidden; ``name``: that of the value. ``opened`` takes it out of its stored form."""
-    text = str(stored)  # SQLite lets a row hold something other than text.
-    if len(text) > MOST_READ:
-        return "", TOO_LONG.format(len(text))
-    try:
-        text = opened(text)
-        value = arguments.decode(text, resolve_models=False)
-    except PayloadError as error:
-        return "", str(error)
-    except DeserializationError:
-        return "", UNREADABLE.format(len(text))
-    shown = Redactor().redact(value, name) if name else Redactor().redact(value)
-    return texts.clean(formatted(shown, len(text) <= MOST_PRETTY)), ""
+def stored_section(
+    title: str, stored: object, opened: Callable[[str], str] = str
+) -> Section | None:
+    """Return a stored value, if there is one; see ``shown_value()``."""
+    return _shown(title, None if stored is None else shown_value(stored, opened))
 
 
 def metadata_section(metadata: JobMetadata, size: int) -> Section | None:
     """Return what the caller has passed as metadata, if that is anything. What is named like a
     secret in it is hidden."""
-    return _shown("Metadata", Redactor().redact(metadata.shown), size) if metadata.shown else None
+    value = ShownValue(Redactor().redact(metadata.shown), size=size) if metadata.shown else None
+    return _shown("Metadata", value)
 
 
-def stored_section(title: str, stored: object) -> Section | None:
-    """Return an encoded value, if there is one. What is named like a secret in it is hidden."""
-    if stored is None:
+def _shown(title: str, value: ShownValue | None) -> Section | None:
+    if value is None:
         return None
-    text = str(stored)  # SQLite lets a row hold something other than text.
-    if len(text) > MOST_READ:
-        return Text(title, [], TOO_LONG.format(len(text)))
-    try:
-        value = arguments.decode(text, resolve_models=False)
-    except DeserializationError:
-        return Text(title, [], UNREADABLE.format(len(text)))
-    return _shown(title, Redactor().redact(value), len(text))
-
-
-def _shown(title: str, value: Any, size: int) -> Section:
-    return Text(title, [("", texts.clean(formatted(value, size <= MOST_PRETTY)))])
+    return Text(title, [] if value.note else [("", texts.clean(value.text))], value.note)
 
 
 def errors_section(job: Any) -> Section | None:

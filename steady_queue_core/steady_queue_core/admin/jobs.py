@@ -29,7 +29,7 @@ from . import databases, texts
 from .act_on_all import ActOnAll
 from .action_forms import ActionForm, form_of
 from .actions import BatchResult, add_history, log_action
-from .base import QueueAdmin, keep_ids
+from .base import QueueAdmin
 from .change_list import KeysetChangeList
 from .error_groups import error_groups_page, group_link, groups_url
 from .export import export, export_links
@@ -142,12 +142,6 @@ class JobAdmin(QueueAdmin):
             member = row._state.fields_cache.get("membership")
             row.batch_link = "" if member is None else self.batch_link(request, member.batch_id)
         return rows
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        keep_ids(request)
-        return super().changelist_view(request, extra_context)
 
     def errors_view(self, request: HttpRequest) -> HttpResponse:
         """Show the failed jobs by error group."""

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from ..batches.nodes import Node, read_nodes
-from ..listings.damage import DAMAGED, ERRORS, is_damage
+from ..listings.damage import DAMAGED, suppress_damage
 from ..listings.visibility import is_unrestricted
 from ..models import Job, JobBatch
 from . import texts
@@ -22,11 +22,8 @@ HEADINGS = ("Member", "Name", "Task", "State")
 
 def read_members(using: str, keys: Collection[int]) -> list[Node]:
     """Return the members with these ids, with stand-ins for damaged ones."""
-    try:
+    with suppress_damage():
         return read_nodes(using, keys)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
     return [node for key in sorted(keys) for node in _read_one(using, key)]
 
 
@@ -63,9 +60,6 @@ def _beyond(rows: Any, keys: set[int | None]) -> set[int | None]:
 
 
 def _read_one(using: str, key: int) -> list[Node]:
-    try:
+    with suppress_damage():
         return read_nodes(using, [key])
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return [Node(key, DAMAGED)]
+    return [Node(key, DAMAGED)]

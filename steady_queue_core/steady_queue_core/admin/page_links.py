@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote as percent_encoded
 
+from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.http import urlencode
+from django.utils.safestring import SafeString
 
+from ..models import JobBatch
 from . import databases, texts
 
 #: Stands for the key of a row in an address.
@@ -20,13 +22,52 @@ PLACE = "steady-queue-key"
 KEPT = "/~:@!$&'()*+,;="
 
 
+class LinkingAdmin(ModelAdmin):
+    """A page that knows the URLs of the others, for the database of a request."""
+
+    def url(self, request: HttpRequest, name: str, *arguments: Any) -> str:
+        """Return the URL of one of the model's pages, for the database of this request."""
+        return self._url(request, str(self.opts.model_name), name, *arguments)
+
+    def jobs_url(self, request: HttpRequest, **given: str) -> str:
+        """Return the URL of the list of jobs with these filters."""
+        return self._url(request, "job", "changelist", **given)
+
+    def job_url(self, request: HttpRequest, job_id: int) -> str:
+        """Return the URL of the page of a job."""
+        return self._url(request, "job", "change", job_id)
+
+    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
+        """Return a link to the page of a job."""
+        return format_html('<a href="{}">#{}</a>', self.job_url(request, job_id), job_id)
+
+    def batch_url(self, request: HttpRequest, batch_id: int) -> str | None:
+        """Return the URL of the page of a batch, if the site has one and the user may see it."""
+        page: Any = self.admin_site._registry.get(JobBatch)
+        is_there = page is not None and page.has_view_permission(request)
+        return self._url(request, "jobbatch", "change", batch_id) if is_there else None
+
+    def batch_link(self, request: HttpRequest, batch_id: int, kind: str = "") -> SafeString:
+        """Return a link to the page of a batch, or its number alone."""
+        url, number = self.batch_url(request, batch_id), f"{texts.name(kind)} #{batch_id}".strip()
+        if url is None:
+            return format_html("{}", number)
+        return format_html('<a href="{}">{}</a>', url, number)
+
+    def _url(
+        self, request: HttpRequest, model: str, page: str, *arguments: Any, **given: str
+    ) -> str:
+        name = f"admin:{self.opts.app_label}_{model}_{page}"
+        address = reverse(name, args=arguments, current_app=self.admin_site.name)
+        return databases.with_query(address, given | databases.parameters(request))
+
+
 class PageLinks:
     """The addresses that one user gets on one site; empty where there is no page for this user."""
 
     def __init__(self, page: Any, request: HttpRequest) -> None:
         self._site, self._request = page.admin_site, request
-        using = databases.requested(request)
-        self._database = "" if using == databases.queue_databases()[0] else using
+        self._database = databases.parameters(request)
         #: What one page asks for hundreds of times.
         self._seen: dict[type[Model], bool] = {}
         self._patterns: dict[tuple[type[Model], str, int], str] = {}
@@ -70,7 +111,4 @@ class PageLinks:
         return self._with_query(address, given)
 
     def _with_query(self, address: str, given: dict[str, str]) -> str:
-        if self._database:
-            given = {**given, databases.PARAMETER: self._database}
-        query = urlencode({name: value for name, value in given.items() if value})
-        return f"{address}?{query}" if query else address
+        return databases.with_query(address, given | self._database)

@@ -10,7 +10,7 @@ from ..listings.process_ends import ENDINGS, EndedJob, EndListing, ListedEnd
 from ..models import Job
 from . import texts
 from .base import QueueAdmin
-from .corrupt_rows import column
+from .columns import attribute, column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .processes import supervisor_link
@@ -74,14 +74,8 @@ class ProcessEndAdmin(QueueAdmin):
         )
 
 
-@column("process")
-def process(row: Any) -> str:
-    return texts.named(row.name)
-
-
-@column("ended")
-def ended(row: Any) -> str:
-    return texts.moment(row.ended_at)
+process = attribute("process", "name")
+ended = attribute("ended", "ended_at", texts.moment)
 
 
 @column("why")
@@ -99,11 +93,5 @@ def serves(row: Any) -> str:
     return texts.named(", ".join(ListedEnd(row).queues))
 
 
-@column("jobs")
-def held(row: Any) -> str:
-    return f"{row.held:,}"
-
-
-@column("attempts lost")
-def lost(row: Any) -> str:
-    return f"{row.lost:,}"
+held = attribute("jobs", "held", "{:,}".format)
+lost = attribute("attempts lost", "lost", "{:,}".format)

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 
 from ..dialects import portable
 from ..dialects.database import Database
-from ..listings.damage import ERRORS, is_damage
+from ..listings.damage import suppress_damage
 from ..listings.payloads import TOO_LONG
 from ..listings.processes import (
     MOST_ENTRIES,
@@ -28,7 +28,7 @@ from ..models import ClaimedExecution, Process, ProcessEnd
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
-from .corrupt_rows import column
+from .columns import attribute, column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .page_links import PageLinks
@@ -121,14 +121,10 @@ def supervisor_link(page: QueueAdmin, request: HttpRequest, row: Any) -> str:
     links = PageLinks(page, request)
     of = {Process: {"pk": number}, ProcessEnd: {"process_id": number}}
     for model, filters in of.items():
-        try:
+        with suppress_damage():
             found = page.rows(request, model).filter(**filters).only("name").first()
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            continue
-        if found is not None and (address := links.to_page(model, str(found.pk))):
-            return links.link(address, f"{texts.name(found.name)} (process {number})")
+            if found is not None and (address := links.to_page(model, str(found.pk))):
+                return links.link(address, f"{texts.name(found.name)} (process {number})")
     return str(number)
 
 
@@ -157,9 +153,7 @@ def serves(row: Any) -> str:
     return TOO_LONG.format(len(row.metadata)) if is_too_long(row) else ""
 
 
-@column("jobs")
-def running(row: Any) -> int:
-    return int(row.running)
+running = attribute("jobs", "running", int)
 
 
 @column("last heartbeat")
@@ -169,9 +163,7 @@ def heartbeat(row: Any) -> str:
     return texts.dated(f"{texts.duration(_silence(row))} ago", row.last_heartbeat_at)
 
 
-@column("started")
-def started(row: Any) -> str:
-    return texts.moment(row.created_at)
+started = attribute("started", "created_at", texts.moment)
 
 
 def _silence(row: Any) -> timedelta:

@@ -7,13 +7,10 @@ from typing import Any
 from django.utils.html import format_html
 
 from . import texts
-from .corrupt_rows import column
+from .columns import attribute, column
 from .detail import Fields
 
-
-@column("queue")
-def name(queue: Any) -> str:
-    return texts.named(queue.queue_name)
+name = attribute("queue", "queue_name")
 
 
 @column("state")

@@ -16,7 +16,7 @@ from ..configuration.queues import LONGEST_NAME
 from ..dialects import fair_queues_in
 from ..dialects.database import Database
 from ..listings.counts import BoundedCount, count_each
-from ..listings.damage import ERRORS, is_damage, read_each
+from ..listings.damage import read_each
 from ..listings.job_listing import JobListing
 from ..listings.job_rows import read_briefly
 from ..listings.keyset import is_storable
@@ -82,12 +82,7 @@ class QueuesAdmin(QueueAdmin):
         waiting = ReadyExecution.objects.using(using).order_by("rank", "turn")
         of_each = [waiting.filter(queue_name=each) for each in names]
         visible = self.visible_jobs(request)
-        try:
-            counts = count_each(using, of_each, "created_at", visible)
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            counts = count_each(using, of_each, visible=visible)
+        counts = count_each(using, of_each, "created_at", visible)
         pauses = read_each(Pause.objects.using(using), names)
         present, fair_queues = Database.of(using).current_time(), fair_queues_in(using)
         for row, count in zip(rows, counts, strict=True):
@@ -146,9 +141,7 @@ class QueuesAdmin(QueueAdmin):
             rows = ReadyExecution.objects.using(using)
             waiting = [rows.filter(queue_name=each) for each in names]
             counts = count_each(using, waiting, visible=visible)
-            total = BoundedCount(
-                sum(each.number for each in counts), all(each.exact for each in counts)
-            )
+            total = BoundedCount.sum_of(counts)
             question = f"Discard {total.text} ready jobs of {listed}?{DISCARD.warning}"
             return self.confirmation(request, question, "Clear", back)
         cleared = 0

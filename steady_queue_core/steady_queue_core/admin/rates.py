@@ -15,7 +15,7 @@ from ..models.rate import number
 from ..timezones import from_microseconds, to_microseconds
 from . import databases, texts
 from .base import QueueAdmin
-from .corrupt_rows import column
+from .columns import attribute, column
 from .detail import Fields, Section
 from .filters import DatabaseFilter
 
@@ -57,9 +57,7 @@ class RateAdmin(QueueAdmin):
         return self.render_detail(request, row.key, "Rate limit", sections)
 
 
-@column("key")
-def key(row: Any) -> str:
-    return texts.named(row.key)
+key = attribute("key", "key")
 
 
 @column("rate")

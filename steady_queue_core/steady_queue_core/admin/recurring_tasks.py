@@ -25,7 +25,7 @@ from ..schedules.stored import opened_arguments
 from . import actions, databases, texts
 from .actions import BATCH, act_and_record, add_history, log_action
 from .base import QueueAdmin
-from .corrupt_rows import column
+from .columns import column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_section

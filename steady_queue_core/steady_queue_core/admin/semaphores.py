@@ -15,7 +15,7 @@ from ..models import BlockedExecution
 from ..models.semaphore import Permit
 from . import databases, texts
 from .base import QueueAdmin
-from .corrupt_rows import column
+from .columns import attribute, column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 
@@ -73,9 +73,7 @@ class SemaphoreAdmin(QueueAdmin):
         return Table("Jobs with a permit", ("Job", "Task"), held, note)
 
 
-@column("key")
-def key(row: Any) -> str:
-    return texts.named(row.key)
+key = attribute("key", "key")
 
 
 @column("in use")

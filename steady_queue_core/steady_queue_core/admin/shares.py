@@ -9,7 +9,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.models import DELETION
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -17,14 +16,14 @@ from django.http import HttpRequest, HttpResponse
 from .. import shares
 from ..dialects import fair_queues_in
 from ..fair_queues import is_weight
-from ..listings.damage import ERRORS, is_damage, read_each
+from ..listings.damage import read_each
 from ..listings.keyset import is_storable
 from ..listings.listing import ModelListing
 from ..models import Share
 from . import databases, texts
 from .actions import add_history, log_action
-from .base import QueueAdmin, keep_ids
-from .corrupt_rows import column
+from .base import QueueAdmin
+from .columns import attribute, column
 from .filters import DatabaseFilter
 from .share_forms import AddShareForm, ChangeShareForm
 
@@ -58,12 +57,6 @@ class ShareAdmin(QueueAdmin):
     def get_preserved_filters(self, request: HttpRequest) -> str:
         # Django adds them to the links between its pages: these stay with the database.
         return databases.query_string(request).removeprefix("?")
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        keep_ids(request)
-        return super().changelist_view(request, extra_context)
 
     @admin.action(permissions=["delete"], description="Give selected keys the default weight")
     def reset(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -124,13 +117,8 @@ class ShareAdmin(QueueAdmin):
         """Return a page of Django's, unless the row is missing or damaged."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        try:
-            row = self.get_object(request, unquote(object_id))
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            return self.not_found(request, object_id, "is damaged and cannot be shown")
-        return view() if row is not None else self.not_found(request, object_id)
+        row = self.row_or_answer(request, object_id)
+        return row if isinstance(row, HttpResponse) else view()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         rows = Share.objects.using(databases.requested(request))
@@ -147,9 +135,7 @@ class ShareAdmin(QueueAdmin):
         log_action(request, str(obj), "Weight deleted")
 
 
-@column("queue")
-def queue(row: Any) -> str:
-    return texts.named(row.queue_name)
+queue = attribute("queue", "queue_name")
 
 
 @column("key")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connections
 from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
 
+from .damage import suppress_damage
 from .visibility import VisibleJobs
 
 #: Stands for the text in which selections differ: no name that a row may have.
@@ -81,11 +82,25 @@ def count_each(
     alike: Alike | None = None,
 ) -> list[BoundedCount]:
     """Count each of the ``selections`` up to the limit, which ``cap`` may lower, then those that
-    are ``alike`` up to theirs, in one statement; find the earliest value of the column ``instant``.
+    are ``alike`` up to theirs, in one statement; find the earliest value of the column ``instant``,
+    unless one of these values is damaged.
 
     Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
     that are not ``visible`` are read but not counted.
     """
+    with suppress_damage():
+        return _counted(using, selections, instant, visible, cap, alike)
+    return _counted(using, selections, "", visible, cap, alike)
+
+
+def _counted(
+    using: str,
+    selections: Sequence[QuerySet[Any]],
+    instant: str,
+    visible: VisibleJobs | None,
+    cap: int | None,
+    alike: Alike | None,
+) -> list[BoundedCount]:
     connection, most = connections[using], CAP if cap is None else cap
     caps = [*[most] * len(selections), *([alike.cap] * len(alike.values) if alike else ())]
     one: Any = F(instant) if instant else Value(1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import DataError, OperationalError
@@ -27,14 +28,21 @@ def is_damage(error: Exception) -> bool:
     return not isinstance(error, OperationalError) or "decode to UTF-8" in str(error)
 
 
-def read_each(rows: QuerySet[Any], keys: Sequence[Any]) -> dict[Any, Any]:
-    """Return the rows with these primary keys, by key; ``None`` for a damaged row, which is found
-    by halving."""
+@contextmanager
+def suppress_damage() -> Iterator[None]:
+    """Go on after the block if a row that it reads is damaged. Other errors are raised."""
     try:
-        return {row.pk: row for row in rows.filter(pk__in=keys)}
+        yield
     except ERRORS as error:
         if not is_damage(error):
             raise
+
+
+def read_each(rows: QuerySet[Any], keys: Sequence[Any]) -> dict[Any, Any]:
+    """Return the rows with these primary keys, by key; ``None`` for a damaged row, which is found
+    by halving."""
+    with suppress_damage():
+        return {row.pk: row for row in rows.filter(pk__in=keys)}
     if len(keys) == 1:
         return {keys[0]: None}
     half = len(keys) // 2
@@ -43,9 +51,6 @@ def read_each(rows: QuerySet[Any], keys: Sequence[Any]) -> dict[Any, Any]:
 
 def readable(read: Callable[[], Iterable[str]]) -> list[str]:
     """Return the names that ``read`` returns; none if any of them is damaged."""
-    try:
+    with suppress_damage():
         return [each for each in read() if isinstance(each, str)]
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return []
+    return []

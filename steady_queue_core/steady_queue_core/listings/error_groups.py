@@ -14,7 +14,7 @@ from django.db.models.functions import Left
 from ..fingerprint import MOST_READ, first_line, is_fingerprint
 from ..models import FailedExecution, Job
 from .counts import CAP, BoundedCount, count_each
-from .damage import DAMAGED, ERRORS, is_damage, read_each
+from .damage import DAMAGED, read_each, suppress_damage
 from .job_listing import COLUMNS
 from .visibility import VisibleJobs
 
@@ -100,32 +100,29 @@ def error_groups(
 def _newest(using: str, most: int) -> tuple[list[Failure], bool]:
     """Return the newest failures, and whether these are all."""
     rows = FailedExecution.objects.using(using).order_by("-created_at", "-job_id")
-    try:
-        found, is_complete = _latest(rows, most)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        keys = list(rows.values_list("pk", flat=True)[: most + 1])
-        found, is_complete = list(_undamaged(rows, keys[:most])), len(keys) <= most
-    return [Failure(*row) for row in found], is_complete
+    with suppress_damage():
+        return _latest(rows, most)
+    keys = list(rows.values_list("pk", flat=True)[: most + 1])
+    return list(_undamaged(rows, keys[:most])), len(keys) <= most
 
 
-def _latest(rows: QuerySet[Any], most: int) -> tuple[list[tuple[Any, ...]], bool]:
+def _latest(rows: QuerySet[Any], most: int) -> tuple[list[Failure], bool]:
     # MySQL reads the whole table for the first 10,000 rows of an index that lacks a column, but not
     # for a range with so many.
     next_ones = list(rows.values_list("created_at", flat=True)[most : most + 1])
     if next_ones:
         rows = rows.filter(created_at__gte=next_ones[0])
-    return list(rows.values_list("pk", "fingerprint", "created_at")[:most]), not next_ones
+    latest = rows.values_list("pk", "fingerprint", "created_at")[:most]
+    return [Failure(*row) for row in latest], not next_ones
 
 
-def _undamaged(rows: QuerySet[Any], keys: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def _undamaged(rows: QuerySet[Any], keys: Sequence[int]) -> Iterator[Failure]:
     small = rows.only("fingerprint", "created_at")
     for start in range(0, len(keys), MOST_LOOKED_UP):
         part = keys[start : start + MOST_LOOKED_UP]
         found = read_each(small, part)
         for row in filter(None, map(found.get, part)):
-            yield row.pk, row.fingerprint, row.created_at
+            yield Failure(row.pk, row.fingerprint, row.created_at)
 
 
 def _matching(failures: Sequence[Failure], jobs: QuerySet[Any]) -> Iterator[Failure]:
@@ -155,12 +152,7 @@ def _counted(using: str, shown: dict[str, list[Failure]], most: int) -> list[Bou
     # Not by equality: PostgreSQL would look for them in the order of time, among all others.
     of_each = [rows.filter(fingerprint__gte=each, fingerprint__lte=each) for each in shown]
     cap = max(1, most // max(1, len(shown)))
-    try:
-        counts = count_each(using, of_each, "created_at", cap=cap)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        counts = count_each(using, of_each, cap=cap)
+    counts = count_each(using, of_each, "created_at", cap=cap)
     return [
         count._replace(number=max(count.number, len(failures)))
         for count, failures in zip(counts, shown.values(), strict=True)

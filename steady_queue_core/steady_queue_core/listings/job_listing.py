@@ -12,7 +12,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from ..models.job import MAX_ID
 from .argument_search import ArgumentSearch, Examined
 from .counts import BoundedCount, count_each
-from .damage import ERRORS, is_damage
+from .damage import suppress_damage
 from .job_rows import read_jobs
 from .keyset import Cursor, Key, Order
 from .listing import Page, split_page
@@ -102,23 +102,17 @@ class JobListing:
         return self._by_id.parse(cursor).key is not None and self._is_damaged()
 
     def page(self, cursor: str, size: int) -> Page:
-        try:
+        with suppress_damage():
             return self._page(self.order, cursor, size)
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            # A timestamp of the ordering was damaged by a manual edit.
-            return self._page(self._by_id, cursor, size)
+        # A timestamp of the ordering was damaged by a manual edit.
+        return self._page(self._by_id, cursor, size)
 
     def _is_damaged(self) -> bool:
         """Whether pages are in the order of ids instead."""
-        try:
+        with suppress_damage():
             self._page(self.order, "", 1)
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            return True
-        return False
+            return False
+        return True
 
     def _page(self, order: Order, cursor: str, size: int) -> Page:
         start = order.parse(cursor)

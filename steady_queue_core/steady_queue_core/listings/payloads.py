@@ -92,23 +92,29 @@ class ShownValue:
         return formatted(self.value, self.size <= MOST_PRETTY)
 
 
-def shown_result(job: Any) -> ShownValue | None:
-    """Return the result, if there is one. It is hidden if the task's function is named like a
-    secret."""
-    text = job.return_value
-    if text is None:
-        return None
+def shown_value(stored: object, opened: Callable[[str], str] = str, name: str = "") -> ShownValue:
+    """Return a stored value, in which what is named like a secret is hidden; ``name``: that of the
+    value. ``opened`` takes the encoded value out of its stored form."""
+    text = str(stored)  # SQLite lets a row hold something other than text.
     if len(text) > MOST_READ:
         return ShownValue(note=TOO_LONG.format(len(text)))
     try:
-        text = result_text(job)
+        text = opened(text)
         value = arguments.decode(text, resolve_models=False)
     except PayloadError as error:
         return ShownValue(note=str(error))
     except DeserializationError:
         return ShownValue(note=UNREADABLE.format(len(text)))
+    return ShownValue(Redactor().redact(value, name), size=len(text))
+
+
+def shown_result(job: Any) -> ShownValue | None:
+    """Return the result, if there is one. It is hidden if the task's function is named like a
+    secret."""
+    if job.return_value is None:
+        return None
     function = str(job.task_path).rpartition(".")[2]
-    return ShownValue(Redactor().redact(value, function), size=len(text))
+    return shown_value(job.return_value, lambda _: result_text(job), function)
 
 
 def formatted(value: Any, pretty: bool) -> str:

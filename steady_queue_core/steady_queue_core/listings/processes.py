@@ -17,7 +17,7 @@ from ..dialects import portable
 from ..dialects.database import Database
 from ..models import ClaimedExecution, Process
 from ..models.process import NEVER_AGAIN
-from .damage import ERRORS, is_damage, read_each
+from .damage import read_each, suppress_damage
 from .queue_list import QueueList
 
 DEFAULT_THRESHOLD = timedelta(minutes=5)
@@ -97,25 +97,19 @@ def _claims(using: str, keys: Sequence[int]) -> dict[int, int]:
 
 
 def _life(row: Process, present: datetime, threshold: timedelta) -> tuple[timedelta | None, str]:
-    try:
+    with suppress_damage():
         last = portable.aware(row.last_heartbeat_at)
         if last <= NEVER_AGAIN:
             return None, DEAD
         silence = max(timedelta(0), present - last)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return None, STALE
-    return silence, STALE if silence > threshold else LIVE
+        return silence, STALE if silence > threshold else LIVE
+    return None, STALE
 
 
 def _ahead(row: Process, present: datetime) -> timedelta | None:
-    try:
+    with suppress_damage():
         return max(timedelta(0), portable.aware(row.last_heartbeat_at) - present) or None
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return None
+    return None
 
 
 def workers_of(processes: Iterable[ListedProcess], queue: str) -> int:

@@ -27,7 +27,7 @@ from ..models import (
 )
 from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
-from .damage import ERRORS, is_damage, read_each, readable
+from .damage import read_each, readable, suppress_damage
 from .keyset import is_storable
 from .processes import ListedProcess
 from .queue_list import LiveWorkers
@@ -110,24 +110,16 @@ def _ready(using: str, names: Sequence[str]) -> Iterator[BoundedCount]:
     rows = ReadyExecution.objects.using(using).order_by("rank", "turn")
     for start in range(0, len(names), MOST_AT_ONCE):
         of_each = [rows.filter(queue_name=name) for name in names[start : start + MOST_AT_ONCE]]
-        try:
-            yield from count_each(using, of_each, "created_at")
-        except ERRORS as error:
-            if not is_damage(error):
-                raise
-            yield from count_each(using, of_each)
+        yield from count_each(using, of_each, "created_at")
 
 
 def _by_queue(using: str, model: type[Execution]) -> tuple[dict[str, int], bool]:
     """Count the rows of a state by queue, among as many as are counted; return whether these are
     all."""
-    try:
+    with suppress_damage():
         found = _failed(using) if model is FailedExecution else _grouped(using, model)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return {}, False
-    return found, sum(found.values()) <= CAP
+        return found, sum(found.values()) <= CAP
+    return {}, False
 
 
 def _grouped(using: str, model: Any) -> dict[str, int]:

@@ -16,7 +16,7 @@ from ..dialects import portable
 from ..dialects.database import Database
 from ..doctor.environment import host_time
 from ..listings.counts import CAP, stored_instant
-from ..listings.damage import ERRORS, is_damage
+from ..listings.damage import suppress_damage
 from ..models import BlockedExecution, ClaimedExecution, Job, Pause
 from .registered import Moment
 from .scope import Scope
@@ -113,12 +113,9 @@ def _rows(scope: Scope) -> list[tuple[Any, ...]]:
         (f"SELECT {PRESENT}, 0, '', 1, {{value}}, ''", Database.of(using).now()),
         *_longest(scope, claims),
     ]
-    try:
+    with suppress_damage():
         return rows_of(using, parts)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return []
+    return []
 
 
 def _longest(scope: Scope, claims: Any) -> Iterator[Part]:
@@ -134,9 +131,6 @@ def _longest(scope: Scope, claims: Any) -> Iterator[Part]:
 
 
 def _instant(using: str, value: Any) -> datetime | None:
-    try:
+    with suppress_damage():
         return stored_instant(connections[using], value)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return None
+    return None

@@ -13,7 +13,7 @@ from django.db import connections
 from ..dialects import portable, tables
 from ..fingerprint import first_line, is_fingerprint
 from ..listings.counts import BoundedCount, stored_instants
-from ..listings.damage import ERRORS, is_damage
+from ..listings.damage import suppress_damage
 from ..listings.error_groups import ErrorGroup, error_groups
 from ..models import FailedExecution
 from .scope import Scope
@@ -66,12 +66,12 @@ class Causes:
 
 def causes(scope: Scope) -> Causes:
     """Return what has failed lately in a scope: one query, unless a row is damaged."""
-    try:
-        found, is_complete = _newest(scope)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return _one_by_one(scope)
+    with suppress_damage():
+        return _grouped(scope, *_newest(scope))
+    return _one_by_one(scope)
+
+
+def _grouped(scope: Scope, found: Sequence[Failure], is_complete: bool) -> Causes:
     alike: dict[str, list[Failure]] = defaultdict(list)
     for each in found:
         if is_fingerprint(str(each.fingerprint)) and scope.has(each.queue, each.task):

@@ -20,7 +20,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Coalesce
 
-from ..listings.damage import ERRORS, is_damage
+from ..listings.damage import suppress_damage
 from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .scope import Scope
@@ -66,12 +66,9 @@ def history_rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         parts.append(_each(RECENT_HOUR, hours.filter(minute__gte=first)))
     elif window.timed_step == QUARTER:
         parts += _week(scope, known.filter(minute__gte=first), first)
-    try:
+    with suppress_damage():
         return rows_of(scope.using, [(text, rows[:MOST]) for text, rows in parts])
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return []
+    return []
 
 
 def is_cut(rows: list[tuple[Any, ...]]) -> bool:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from ..dialects import portable
 from ..listings.counts import CAP, Alike, BoundedCount, count_each
-from ..listings.damage import ERRORS, is_damage
 from ..models import (
     BlockedExecution,
     ClaimedExecution,
@@ -63,8 +62,8 @@ class Lengths:
             RecurringTask.objects.using(using).filter(enabled=True).order_by(),
         ]
         of_each = min(CAP, OF_QUEUES // max(1, len(queues)))
-        by_queue = Alike(lambda name: ready.filter(queue_name=name), queues, of_each)
-        found = _counted(using, selections, by_queue)
+        by_queue = Alike(lambda name: _dated(ready.filter(queue_name=name)), queues, of_each)
+        found = count_each(using, [*map(_dated, selections)], "moment", alike=by_queue)
         number = len(STATES)
         return cls(
             states=dict(zip(STATES, found, strict=False)),
@@ -72,18 +71,6 @@ class Lengths:
             schedules=found[number + 1],
             queues=dict(zip(queues, found[number + 2 :], strict=True)),
         )
-
-
-def _counted(
-    using: str, selections: Sequence[QuerySet[Any]], by_queue: Alike
-) -> list[BoundedCount]:
-    try:
-        dated = by_queue._replace(rows=lambda name: _dated(by_queue.rows(name)))
-        return count_each(using, [*map(_dated, selections)], "moment", alike=dated)
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return count_each(using, selections, alike=by_queue)
 
 
 def _dated(rows: Any) -> Any:

@@ -10,7 +10,7 @@ from ..dialects import portable
 from ..dialects.database import Database
 from ..doctor.environment import host_time
 from ..doctor.patient import marked
-from ..listings.damage import ERRORS, is_damage, read_each
+from ..listings.damage import read_each, suppress_damage
 from ..listings.processes import MOST, ListedProcess, alive_threshold, as_tree
 from ..models import Process
 
@@ -49,10 +49,7 @@ def registered(
 
 
 def _read(rows: Any) -> list[Any]:
-    try:
+    with suppress_damage():
         return list(rows[:MOST])
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
     keys = list(rows.values_list("pk", flat=True)[:MOST])
     return [row for row in read_each(rows, keys).values() if row is not None]

@@ -10,7 +10,6 @@ from django.db.models.functions import Mod
 
 from ..dialects import Dialect, portable
 from ..listings.counts import BoundedCount, count_each
-from ..listings.damage import ERRORS, is_damage
 from ..models import (
     BlockedExecution,
     ClaimedExecution,
@@ -100,12 +99,7 @@ def _samples(connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -
 def _ready(using: str, names: list[str]) -> list[BoundedCount]:
     rows = ReadyExecution.objects.using(using).order_by("rank", "turn", "job_id")
     of_each = [rows.filter(queue_name=name) for name in names]
-    try:
-        return count_each(using, of_each, instant="created_at")
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return count_each(using, of_each)  # The time of a row cannot be read.
+    return count_each(using, of_each, "created_at")
 
 
 def _milliseconds(since: datetime | None, now: datetime) -> int:
