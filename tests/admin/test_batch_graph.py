@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from steady_queue_core import Workflow, call, chain, group
-from steady_queue_core.admin.graph_svg import COLUMNS, STYLES, fitting
-from steady_queue_core.admin.layered_layout import ABREAST, layers_of
+from steady_queue_core.admin.graph_svg import ABREAST, COLUMNS, STYLES, fitting, layers_of
 from steady_queue_core.batches import mermaid
 from steady_queue_core.batches.nodes import RUNNING, UNKNOWN, WAITING
 from steady_queue_core.dialects import MemberState

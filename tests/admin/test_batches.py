@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from steady_queue_core import Batch, Workflow, call, chain, group
-from steady_queue_core.admin import BatchAdmin, batch_listing, batch_page, batches
+from steady_queue_core.admin import BatchAdmin, batch_list, batch_page, batches
 from steady_queue_core.dialects import contention
 from steady_queue_core.models import BatchMember, FailedExecution, Job, JobBatch, WaitingExecution
 
@@ -68,7 +68,7 @@ def test_the_list_tells_how_far_batches_are(using: str, scene: Scene) -> None:
 
 @on_every_database
 def test_every_status_is_a_filter(using: str, scene: Scene) -> None:
-    made = {each.value: running(1).id for each in batch_listing.STATUSES}
+    made = {each.value: running(1).id for each in batch_list.STATUSES}
     rows = JobBatch.objects.using(using)
     moment = rows.values_list("created_at", flat=True)[0]
     rows.filter(pk=made["open"]).update(started_at=None)
@@ -100,7 +100,7 @@ def test_pages_follow_each_other_in_both_directions(
 
     pages = walk("Next", "next", visitor.list("jobbatch"))
     assert pages == [made[:2], made[2:4], made[4:6], made[6:]]
-    monkeypatch.setattr(batch_listing, "LOOKED_AT", 3)
+    monkeypatch.setattr(batch_list, "LOOKED_AT", 3)
     page = visitor.list("jobbatch", q="ours")
     assert "each page examines a limited number" in page
     pages = walk("(?:Next|Look further)", "next", page)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from django.utils.html import format_html
 
-from steady_queue_core.admin import svg_paths
-from steady_queue_core.admin.chart_scales import Scale
-from steady_queue_core.admin.charts_svg import Chart, Series, spark_svg
+from steady_queue_core.admin import charts_svg
+from steady_queue_core.admin.charts_svg import Chart, Scale, Series, spark_svg
 from steady_queue_core.admin.overview import _choices
 from steady_queue_core.admin.table_html import Table, named
-from steady_queue_core.overview.window import WINDOWS
+from steady_queue_core.overview.scope import WINDOWS
 
 
 @pytest.mark.parametrize(
@@ -24,11 +23,11 @@ from steady_queue_core.overview.window import WINDOWS
     ],
 )
 def test_a_line_has_gaps_where_nothing_is_known(heights: list[int | None], path: str) -> None:
-    assert svg_paths.line(heights) == path
+    assert charts_svg.line_path(heights) == path
 
 
 def test_bars_of_one_height_are_drawn_together() -> None:
-    assert svg_paths.area([5, 5, 2], 9) == "M0 9V5h2V2h1V9z"
+    assert charts_svg.area_path([5, 5, 2], 9) == "M0 9V5h2V2h1V9z"
 
 
 def bars(*values: tuple[int, int]) -> Chart:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from steady_queue_core.admin import batch_listing
+from steady_queue_core.admin import batch_list
 from steady_queue_core.dialects import tables
 from steady_queue_core.listings import job_listing
 
@@ -165,7 +165,7 @@ def statements(using: str, visitor: Visitor) -> Iterator[tuple[str, Any]]:
 def _small_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page looks at few of all jobs, as in a large queue: else it is right to read them all."""
     monkeypatch.setattr(job_listing, "LOOKED_AT", ROWS // 100)
-    monkeypatch.setattr(batch_listing, "LOOKED_AT", ROWS // 20)
+    monkeypatch.setattr(batch_list, "LOOKED_AT", ROWS // 20)
 
 
 @pytest.mark.django_db

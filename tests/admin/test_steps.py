@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 
 from steady_queue_core import arguments
-from steady_queue_core.admin.job_steps import MOST_STEPS
+from steady_queue_core.admin.job_texts import MOST_STEPS
 from steady_queue_core.dialects import StepRecord
 from steady_queue_core.models import Step
 from steady_queue_core.payloads import step_scope

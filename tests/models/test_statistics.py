@@ -13,7 +13,7 @@ from django.db.models import Sum
 
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import ReadyExecution, Sample, Statistic
-from steady_queue_core.statistics import quarters, recent_hours, storage
+from steady_queue_core.statistics import recent_hours, storage
 from steady_queue_core.statistics import sampler as sampler_module
 from steady_queue_core.statistics import sums as sums_module
 from steady_queue_core.statistics.recent_hours import RecentHours, sum_up
@@ -345,10 +345,10 @@ def test_six_hours_that_are_over_are_summed_up_beside_them(
         row(quarter - 34 * 360, 64, span=HOUR, writer=0),
         row(quarter - 34 * 360, 64, span=QUARTER_SUM, writer=0),
     )  # fmt: skip
-    monkeypatch.setattr(quarters, "GRACE", 10_000)
+    monkeypatch.setattr(sums_module, "GRACE", 10_000)
     sum_all_up(using)
     assert sums(using, QUARTER_SUM) == []
-    monkeypatch.setattr(quarters, "GRACE", 0)
+    monkeypatch.setattr(sums_module, "GRACE", 0)
     monkeypatch.setattr(recent_hours, "GRACE", 0)
     sum_all_up(using)
     assert sums(using, QUARTER_SUM) == [
@@ -387,7 +387,7 @@ def test_six_hours_are_summed_up_again_if_counts_of_them_are_stored_late(using: 
 def test_sums_that_were_made_while_the_clock_was_ahead_are_made_again(
     using: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quarters, "GRACE", 0)
+    monkeypatch.setattr(sums_module, "GRACE", 0)
     monkeypatch.setattr(recent_hours, "GRACE", 0)
     present = present_minute(using)
     quarter = present // 360 * 360

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from steady_queue_core.dialects import QueueSelector
 from steady_queue_core.listings import processes, queues
-from steady_queue_core.listings.processes import listed_processes
-from steady_queue_core.listings.queue_list import QueueList
+from steady_queue_core.listings.processes import QueueList, listed_processes
 from steady_queue_core.listings.queues import listed_queues
 from steady_queue_core.models import Process
 from steady_queue_core.overview import queues as of_overview

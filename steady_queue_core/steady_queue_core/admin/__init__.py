@@ -23,13 +23,12 @@ from ..models import (
 )
 from .batches import BatchAdmin
 from .jobs import JobAdmin
+from .limits import RateAdmin, SemaphoreAdmin
 from .overview import OverviewAdmin
 from .process_ends import ProcessEndAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
-from .rates import RateAdmin
 from .recurring_tasks import RecurringTaskAdmin
-from .semaphores import SemaphoreAdmin
 from .shares import ShareAdmin
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -10,26 +10,23 @@ from django.contrib.admin import ShowFacets, helpers
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import AutoField, Model, QuerySet
-from django.forms import Form, Media
+from django.forms import Media
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 
+from ..dialects import is_storable
 from ..listings.damage import suppress_damage
-from ..listings.keyset import is_storable
 from ..listings.listing import Listing, ModelListing
 from ..listings.visibility import VisibleJobs
 from ..models import Job
 from ..models.job import parse_job_id
 from . import databases, texts
 from .change_list import KeysetChangeList
-from .detail import Section
-from .page_links import LinkingAdmin
+from .rendering import STYLE, RenderingAdmin
 
 #: Why a page of a row is not shown.
 DAMAGED = "is damaged and cannot be shown"
-#: The style sheet of the pages.
-STYLE = Media(css={"all": ("steady_queue/pages.css",)})
 
 
 def keep_ids(request: HttpRequest) -> None:
@@ -42,7 +39,16 @@ def keep_ids(request: HttpRequest) -> None:
         request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
 
 
-class QueueAdmin(LinkingAdmin):
+def permission(codename: str) -> Callable[..., bool]:
+    """Return the method ``has_..._permission`` of a page for a permission of the app."""
+
+    def has_permission(page: QueueAdmin, request: HttpRequest, obj: Any = None) -> bool:
+        return page.may(request, codename)
+
+    return has_permission
+
+
+class QueueAdmin(RenderingAdmin):
     """The pages of a model whose rows only the queue writes."""
 
     list_per_page = 50
@@ -50,8 +56,6 @@ class QueueAdmin(LinkingAdmin):
     sortable_by = ()
     show_facets = ShowFacets.NEVER
     change_list_template = "admin/steady_queue/list.html"
-    detail_template = "admin/steady_queue/detail.html"
-    confirmation_template = "admin/steady_queue/confirmation.html"
     object_history_template = "admin/steady_queue/history.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -191,6 +195,25 @@ class QueueAdmin(LinkingAdmin):
             return self.not_found(request, object_id) if row is None else row
         return self.not_found(request, object_id, damaged)
 
+    def list_path(
+        self, name: str, view: Callable[[HttpRequest], HttpResponseBase], *methods: str
+    ) -> URLPattern:
+        """Return the URL pattern of another page of the list, which is read by these methods."""
+
+        def checked(request: HttpRequest) -> HttpResponseBase:
+            if not self.has_view_permission(request):
+                raise PermissionDenied
+            if request.method not in methods:
+                return HttpResponseNotAllowed(["GET"])
+            return view(request)
+
+        return self._path(f"{name}/", checked, name)
+
+    def _path(self, route: str, view: Any, name: str) -> URLPattern:
+        full = f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+        pattern: URLPattern = path(route, self.admin_site.admin_view(view), name=full)
+        return pattern
+
     def is_permitted(self, request: HttpRequest, permission: str, row: Any = None) -> bool:
         """Whether the user may see a row (or any row) and has ``permission`` for it."""
         may: Callable[..., bool] = getattr(self, f"has_{permission}_permission")
@@ -218,74 +241,4 @@ class QueueAdmin(LinkingAdmin):
                 raise PermissionDenied
             return do(request, row)
 
-        name = f"{self.opts.app_label}_{self.opts.model_name}_{verb}"
-        return path(f"<path:object_id>/{verb}/", self.admin_site.admin_view(view), name=name)
-
-    def render_detail(
-        self,
-        request: HttpRequest,
-        original: Any,
-        title: str,
-        sections: Sequence[Section],
-        buttons: Sequence[tuple[str, str]] = (),
-        history_url: str = "",
-    ) -> HttpResponse:
-        """Render the page of ``original``; ``buttons`` are labels and URLs to post to."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "original": texts.name(original),
-            "opts": self.opts,
-            "add": False,
-            "change": True,
-            "has_view_permission": True,
-            "is_popup": False,
-            "media": STYLE,
-            "sections": sections,
-            "buttons": buttons,
-            "history_url": history_url,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, self.detail_template, context)
-
-    def confirmation(
-        self,
-        request: HttpRequest,
-        question: str,
-        verb: str,
-        back: str,
-        notes: Sequence[str] = (),
-        *,
-        form: Form | None = None,
-        in_background: bool = False,
-    ) -> HttpResponse:
-        """Ask for confirmation. Yes repeats the request with ``confirmed``, no leads ``back``.
-
-        ``notes`` are below the question, and ``form`` is to be filled in. ``in_background``:
-        whether there is a second Yes, with ``background``.
-        """
-        omitted = {"csrfmiddlewaretoken", "index", "confirmed", "background"}
-        omitted |= set() if form is None else {form.add_prefix(name) for name in form.fields}
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Are you sure?" if form is None else verb,
-            "opts": self.opts,
-            "media": STYLE,
-            "question": question,
-            "verb": verb,
-            "notes": notes,
-            "form": form,
-            "in_background": in_background,
-            "given": [
-                (name, value)
-                for name, values in request.POST.lists()
-                if name not in omitted
-                for value in values
-            ],
-            "back": back,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, self.confirmation_template, context)
-
-    def confirmed(self, request: HttpRequest) -> bool:
-        return request.POST.get("confirmed") == "yes"
+        return self._path(f"<path:object_id>/{verb}/", view, verb)

@@ -12,7 +12,7 @@ from django.db.models import Q
 from ..batches import rows
 from ..batches.handle import BatchStatus
 from ..dialects.database import Database
-from .batch_listing import STATUSES
+from .batch_list import STATUSES
 
 
 @dataclass(frozen=True)

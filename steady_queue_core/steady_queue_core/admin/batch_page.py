@@ -22,12 +22,11 @@ from ..listings.payloads import MOST_READ, UNREADABLE
 from ..models import BatchMember
 from . import databases, texts
 from .base import QueueAdmin
-from .batch_columns import created, finished, kind, progress, status
-from .batch_tally import ENDED_WELL, Tally
+from .batch_list import ENDED_WELL, Tally, created, finished, kind, progress, status
 from .detail import Drawing, Fields, Section, Table, Text
 from .graph_svg import graph_svg
 from .job_texts import stored_section
-from .member_rows import HEADINGS, member_row, read_members, seen_by
+from .members import HEADINGS, member_row, read_members, seen_by
 
 #: Members on one page.
 SHOWN = 50

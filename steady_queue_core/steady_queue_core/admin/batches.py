@@ -12,19 +12,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
 from ..batches.handle import BatchStatus, status_of
+from ..dialects import is_storable
 from ..dialects.database import Database
 from ..listings.damage import read_each
-from ..listings.keyset import is_storable
 from ..models import JobBatch
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import TIME_LIMIT, BatchResult, add_history, log_action, run_in_batches
-from .base import QueueAdmin
+from .base import QueueAdmin, permission
 from .batch_actions import BATCH_ACTIONS, BatchAction
-from .batch_columns import COLUMNS
-from .batch_listing import KINDS, LARGE, STATUSES, BatchListing
+from .batch_list import COLUMNS, KINDS, LARGE, STATUSES, BatchListing, tally_each
 from .batch_page import BatchPage
-from .batch_tally import tally_each
 from .filters import DatabaseFilter, KindFilter, StatusFilter
 
 #: Members of a batch that goes on are counted up to this number in the list.
@@ -41,14 +39,9 @@ class BatchAdmin(QueueAdmin):
 
     # --- permissions ---
 
-    def has_cancel_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "cancel_batch")
-
-    def has_retry_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "retry_batch")
-
-    def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "view_arguments")
+    has_cancel_permission = permission("cancel_batch")
+    has_retry_permission = permission("retry_batch")
+    has_view_arguments_permission = permission("view_arguments")
 
     # --- the list ---
 

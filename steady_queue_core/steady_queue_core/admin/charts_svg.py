@@ -5,15 +5,81 @@ Colours come from classes, for which the style sheet of the overview has rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, groupby
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import svg_paths
-from .chart_scales import Scale
 from .table_html import Table
+
+#: Round durations from 1 ms on, in milliseconds.
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+DURATIONS = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(each * SECOND for each in (1, 2, 4, 10, 20, 30)),
+    *(each * MINUTE for each in (1, 2, 4, 10, 20, 30)),
+    *(each * HOUR for each in (1, 2, 4, 12)),
+    *(each * DAY for each in (1, 2, 4, 10, 30, 100, 400)),
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear axis from zero to ``most``."""
+
+    most: float
+
+    @classmethod
+    def of_numbers(cls, values: Iterable[float | None]) -> Scale:
+        """Return the axis for numbers of things."""
+        largest = max((each for each in values if each is not None), default=0)
+        for power in count():
+            # Half of each is a whole number, and told as well.
+            for digit in (2, 3, 4, 6, 8, 10) if power else (2, 4, 6, 10):
+                if digit * 10**power >= largest:
+                    return cls(digit * 10**power)
+        raise AssertionError  # There is no largest power of ten.
+
+    @classmethod
+    def of_durations(cls, values: Iterable[float | None]) -> Scale:
+        """Return the axis for milliseconds."""
+        largest = max((each for each in values if each is not None), default=0)
+        return cls(next((each for each in DURATIONS if each >= largest), largest))
+
+    def height(self, value: float, pixels: float) -> float:
+        """Return how far above zero a value is drawn."""
+        return pixels * min(value, self.most) / self.most
+
+
+def line_path(heights: Sequence[int | None]) -> str:
+    """Return a line from the middle of each step to that of the next one; ``None`` is a gap.
+    Heights are measured from the top."""
+    path, before = [], None
+    for step, height in enumerate(heights):
+        if height is None:
+            pass
+        elif before is None:
+            # A point alone is a line of no length, with round ends.
+            path.append(f"M{step}.5 {height}h0")
+        else:
+            path.append(_change(height - before))
+        before = height
+    return "".join(path)
+
+
+def _change(change: int) -> str:
+    if not change:
+        return "h1"
+    return f"l1 {change}" if change > 0 else f"l1{change}"
+
+
+def area_path(heights: Sequence[int], bottom: int) -> str:
+    """Return the outline of bars that stand beside each other on the ``bottom``."""
+    tops = (f"V{height}h{len([*steps])}" for height, steps in groupby(heights))
+    return f"M0 {bottom}{''.join(tops)}V{bottom}z"
+
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 320, 160, 46, 8, 10, 24
 #: The width of a character of a label, and how far labels are from what they tell of.
@@ -150,7 +216,7 @@ class Chart:
             heights = [bottom - self._y(each, scale) or 1 if each else 0 for each in series.values]
             if any(heights):
                 tops = [top - height for top, height in zip(tops, heights, strict=True)]
-                areas.append((series.kind, svg_paths.area(tops, bottom)))
+                areas.append((series.kind, area_path(tops, bottom)))
         # The one on top reaches down to the bottom, behind the others.
         return format_html_join("", '<path class="{}" d="{}"/>', areas[::-1])
 
@@ -160,7 +226,7 @@ class Chart:
             "",
             '<path class="line {}" d="{}"/>',
             (
-                (each.kind, svg_paths.line(self._heights(each, self.scales[min(number, last)])))
+                (each.kind, line_path(self._heights(each, self.scales[min(number, last)])))
                 for number, each in enumerate(self.series)
             ),
         )
@@ -181,5 +247,5 @@ def spark_svg(values: Sequence[int], label: str) -> SafeString:
     return format_html(
         '<svg class="sq-spark" role="img" viewBox="0 0 {} {}" preserveAspectRatio="none">'
         '<title>{}</title><path d="{}"/></svg>',
-        len(values), height, label, svg_paths.line(heights),
+        len(values), height, label, line_path(heights),
     )  # fmt: skip

@@ -11,12 +11,13 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
+from ..dialects import is_storable
 from ..fingerprint import is_fingerprint
 from ..listings.counts import CAP, BoundedCount
 from ..listings.error_groups import ErrorGroup, error_groups
-from ..listings.keyset import is_storable
 from . import databases, texts
-from .base import STYLE, QueueAdmin
+from .base import QueueAdmin
+from .rendering import STYLE
 
 TEMPLATE = "admin/steady_queue/error_groups.html"
 #: Groups that are shown, and characters of an error.

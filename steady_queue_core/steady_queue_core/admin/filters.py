@@ -14,7 +14,7 @@ from ..listings.damage import readable
 from ..models import Pause
 from ..tasks.definition import registered_tasks
 from . import databases
-from .batch_listing import KINDS, STATUSES
+from .batch_list import KINDS, STATUSES
 from .texts import name
 
 #: Maximum number of choices of a filter.

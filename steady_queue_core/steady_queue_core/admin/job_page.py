@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,16 +19,29 @@ from . import texts
 from .detail import Fields, Section, Table
 from .job_attempts import Processes, attempts_section
 from .job_links import JobLinks
-from .job_steps import steps_section
 from .job_texts import (
     arguments_section,
     checkpoint_section,
     errors_section,
     metadata_section,
     result_section,
+    steps_section,
     workers,
 )
-from .trace_ids import trace_id_of
+
+#: By header, where its value has the id: that of W3C, which OpenTelemetry writes, and Sentry's.
+FORMS = {
+    "traceparent": re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\b"),
+    "sentry-trace": re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}(?:-[01])?\Z"),
+}
+
+
+def trace_id_of(headers: Mapping[str, str]) -> str:
+    """Return the id of the trace, as it is to be looked up where traces are; empty: none."""
+    for name, form in FORMS.items():
+        if found := form.match(headers.get(name, "")):
+            return found[1]
+    return ""
 
 
 def sections_of(

@@ -9,10 +9,10 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
+from ..dialects import is_storable
 from ..dialects.database import Database
 from ..listings.argument_search import ArgumentSearch
 from ..listings.job_listing import JobListing
-from ..listings.keyset import is_storable
 from ..listings.period import Moment, Period, read_moment
 from ..listings.states import ALL, FAILED, FINISHED, STATES, State, count_states
 

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.core.exceptions import PermissionDenied
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseNotAllowed,
-    HttpResponseRedirect,
 )
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
 from ..listings.counts import BoundedCount
-from ..listings.job_listing import LOOKED_AT, JobListing
+from ..listings.job_listing import JobListing
 from ..listings.job_rows import RELATED, read_briefly, state_of
 from ..listings.states import FAILED, STATES
-from ..models import Job
 from ..models.job import parse_job_id
-from . import databases, texts
-from .act_on_all import ActOnAll
-from .action_forms import ActionForm, form_of
-from .actions import BatchResult, add_history, log_action
-from .base import QueueAdmin
 from .change_list import KeysetChangeList
 from .error_groups import error_groups_page, group_link, groups_url
 from .export import export, export_links
@@ -44,13 +34,14 @@ from .filters import (
     TaskFilter,
     UntilFilter,
 )
-from .job_actions import JOB_ACTIONS, JobAction, taken_key
+from .job_actions import JOB_ACTIONS
 from .job_attempts import Processes
-from .job_batch import batch_sections
+from .job_changes import ChangingAdmin
 from .job_columns import COLUMNS_BY_STATE
 from .job_links import JobLinks
 from .job_page import sections_of
 from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
+from .members import batch_sections
 from .page_links import PageLinks
 from .recent_acts import recent_acts_page
 
@@ -59,8 +50,6 @@ DECIDING = (
     "get_queryset", "rows", "visible_jobs", "permitted", "is_permitted", "may",
     "has_view_permission",
 )  # fmt: skip
-#: Maximum number of jobs that a confirmation counts.
-COUNTED = 50_000
 
 
 class JobChangeList(KeysetChangeList):
@@ -96,7 +85,7 @@ class JobChangeList(KeysetChangeList):
             self.arguments_text = self.params.get(ARGUMENTS, "")
 
 
-class JobAdmin(QueueAdmin):
+class JobAdmin(ChangingAdmin):
     """Jobs, which can be retried, run, cancelled and discarded, but not edited."""
 
     list_filter = (
@@ -107,9 +96,6 @@ class JobAdmin(QueueAdmin):
     search_help_text = (
         "A job id, or a part of a task's path; in the list of failed jobs, also of the error."
     )
-    actions = ("retry", "run_now", "move", "reschedule", "enqueue_again", "cancel", "discard")
-    #: The queue of the jobs that go on with actions on long lists; ``""``: one that is served.
-    background_queue = ""
 
     # --- lists ---
 
@@ -145,10 +131,6 @@ class JobAdmin(QueueAdmin):
 
     def errors_view(self, request: HttpRequest) -> HttpResponse:
         """Show the failed jobs by error group."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET"])
         may_retry = self.is_permitted(request, "retry")
         return error_groups_page(self, request, may_retry=may_retry)
 
@@ -157,10 +139,6 @@ class JobAdmin(QueueAdmin):
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
         """Send the jobs of a list."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        if request.method != "GET":
-            return HttpResponseNotAllowed(["GET"])
         try:
             return export(self, request)
         except IncorrectLookupParameters:
@@ -168,169 +146,14 @@ class JobAdmin(QueueAdmin):
 
     def acts_view(self, request: HttpRequest) -> HttpResponse:
         """Show what users have done lately."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET"])
         return recent_acts_page(self, request)
 
     # --- permissions ---
-
-    def has_retry_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "retry_job")
-
-    def has_run_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "run_job")
-
-    def has_cancel_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "cancel_job")
-
-    def has_discard_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "discard_job")
-
-    def has_move_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "change_job")
-
-    def has_reschedule_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "change_job")
-
-    def has_copy_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "enqueue_job")
-
-    def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "view_arguments")
 
     def decides_otherwise(self, permissions: Sequence[str]) -> bool:
         """Whether a subclass changes who sees what, or who has one of these permissions."""
         names = (*DECIDING, *(f"has_{each}_permission" for each in permissions))
         return any(getattr(type(self), name) is not getattr(JobAdmin, name) for name in names)
-
-    def permitted(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> list[int]:
-        """Return those of ``ids`` on whose jobs the user may perform the action."""
-        jobs = read_briefly(self.rows(request), ids)
-        return [job.pk for job in jobs if self.is_permitted(request, action.name, job)]
-
-    # --- actions on lists, offered if both the state and the user's permissions allow them ---
-
-    def has_retry_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["retry"])
-
-    def has_run_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["run"])
-
-    def has_cancel_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["cancel"])
-
-    def has_discard_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["discard"])
-
-    def has_move_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["move"])
-
-    def has_reschedule_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["reschedule"])
-
-    def has_copy_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, JOB_ACTIONS["copy"])
-
-    @admin.action(permissions=["retry_listed"], description="Retry selected jobs")
-    def retry(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["retry"])
-
-    @admin.action(permissions=["run_listed"], description="Run selected jobs now")
-    def run_now(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["run"])
-
-    @admin.action(
-        permissions=["move_listed"], description="Move selected jobs to another queue or priority"
-    )
-    def move(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["move"])
-
-    @admin.action(permissions=["reschedule_listed"], description="Reschedule selected jobs")
-    def reschedule(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["reschedule"])
-
-    @admin.action(permissions=["copy_listed"], description="Enqueue selected jobs again")
-    def enqueue_again(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["copy"])
-
-    @admin.action(permissions=["cancel_listed"], description="Cancel selected jobs")
-    def cancel(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["cancel"])
-
-    @admin.action(permissions=["discard_listed"], description="Discard selected jobs")
-    def discard(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._apply_to_list(request, JOB_ACTIONS["discard"])
-
-    def _may_here(self, request: HttpRequest, action: JobAction) -> bool:
-        return action.name in state_in(request).actions and self.is_permitted(request, action.name)
-
-    def _apply_to_list(self, request: HttpRequest, action: JobAction) -> HttpResponse | None:
-        state, chosen = state_in(request), self.selected_keys(request)
-        listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
-        action, form = self._filled(request, action)
-        if chosen is None:
-            return self._apply_to_all(request, action, listing, form)
-        if form is not None or (action.warning and not self.confirmed(request)):
-            count = f"{len(chosen):,} {state.name}".strip()
-            question = f"{action.label} {count} jobs?{action.warning}"
-            back = request.get_full_path()
-            return self.confirmation(request, question, action.label, back, form=form)
-        permitted = partial(self.permitted, request, action)
-        history = partial(self._add_history, request, action)
-        ids = [int(each) for each in chosen]
-        result = action.apply_to_ids(listing.using, ids, permitted, history)
-        self._report(request, action, result)
-        log_action(request, f"jobs {', '.join(chosen)}", _summary(action, result))
-        return None
-
-    def _apply_to_all(
-        self,
-        request: HttpRequest,
-        action: JobAction,
-        listing: JobListing,
-        form: ActionForm | None,
-    ) -> HttpResponse | None:
-        act = ActOnAll(self, request, action, listing, form)
-        if form is not None or not self.confirmed(request):
-            return act.ask(_count(listing))
-        if act.is_for_background:
-            act.go_on()
-            return None
-        permitted = partial(self.permitted, request, action)
-        result = act.do(permitted, partial(self._add_history, request, action))
-        self._report(request, action, result, goes_on=act.can_go_on)
-        log_action(request, act.jobs.words, _summary(action, result))
-        if result.stopped and act.can_go_on:
-            act.go_on()
-        return None
-
-    def _filled(
-        self, request: HttpRequest, action: JobAction
-    ) -> tuple[JobAction, ActionForm | None]:
-        """Return the action with what the user has entered, or the form that is still to be filled
-        in."""
-        is_filled = self.confirmed(request)
-        form = form_of(action.form, request, databases.requested(request), is_filled=is_filled)
-        if form is not None and is_filled and form.is_valid():
-            return action.given(form.chosen), None
-        return action, form
-
-    def _add_history(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> None:
-        names = {each: f"#{each}" for each in ids}
-        add_history(request, Job, action.past + action.told, names, action.flag)
-
-    def _report(
-        self, request: HttpRequest, action: JobAction, result: BatchResult, *, goes_on: bool = False
-    ) -> None:
-        self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
-        if result.changed < result.requested:
-            skipped = result.requested - result.changed
-            left = f"{skipped:,} {action.left_alone} and were left alone."
-            self.message_user(request, left, messages.WARNING)
-        if result.stopped and not goes_on:
-            self.message_user(request, result.hint, messages.WARNING)
 
     # --- the page of one job ---
 
@@ -339,14 +162,10 @@ class JobAdmin(QueueAdmin):
             self.action_path(name, name, partial(self._apply_to_one, action))
             for name, action in JOB_ACTIONS.items()
         ]
-        views = {"errors": self.errors_view, "export": self.export_view, "acts": self.acts_view}
         lists = [
-            path(
-                f"{name}/",
-                self.admin_site.admin_view(view),
-                name=f"{self.opts.app_label}_{self.opts.model_name}_{name}",
-            )
-            for name, view in views.items()
+            self.list_path("errors", self.errors_view, "GET", "HEAD"),
+            self.list_path("export", self.export_view, "GET"),
+            self.list_path("acts", self.acts_view, "GET", "HEAD"),
         ]
         return [*lists, *own, *super().get_urls()]
 
@@ -380,48 +199,3 @@ class JobAdmin(QueueAdmin):
         ]
         history = self.url(request, "history", job.pk)
         return self.render_detail(request, job, f"Job #{job.pk}", sections, buttons, history)
-
-    def _apply_to_one(self, action: JobAction, request: HttpRequest, row: Any) -> HttpResponse:
-        job, page = f"job #{row.pk}", self.url(request, "change", row.pk)
-        action, form = self._filled(request, action)
-        if form is not None or (action.warning and not self.confirmed(request)):
-            question = f"{action.label} {job}?{action.warning}"
-            return self.confirmation(request, question, action.label, page, form=form)
-        # The permission has been checked already.
-        history = partial(self._add_history, request, action)
-        using = databases.requested(request)
-        result = action.apply_to_ids(using, [row.pk], lambda ids: ids, history)
-        if result.stopped:
-            self.message_user(request, f"{action.label} {job}: {result.stopped}.", messages.ERROR)
-        elif result.changed:
-            done = f"{action.past} {job}{action.told}."
-            self.message_user(request, done, messages.SUCCESS)
-            log_action(request, f"#{row.pk}", action.past + action.told)
-        else:
-            taken = taken_key(using, row.pk, action.name)
-            reason = texts.clean(taken or f"job #{row.pk} {action.refused}")
-            refusal = f"{reason[0].upper()}{reason[1:]}: it cannot be {action.past.lower()} now."
-            self.message_user(request, refusal, messages.WARNING)
-        if action.destroys and result.changed:
-            return HttpResponseRedirect(self.url(request, "changelist"))
-        return HttpResponseRedirect(page)
-
-
-def _summary(action: JobAction, result: BatchResult) -> str:
-    plural = "" if result.changed == 1 else "s"
-    return f"{action.past} {result.changed:,} job{plural}{action.told}"
-
-
-def _count(listing: JobListing) -> BoundedCount:
-    """Count the jobs of a list, examining a bounded number of them if no index serves its
-    filters."""
-    known = listing.count()
-    if known is not None:
-        return known
-    found = examined = 0
-    for batch in listing.batches():
-        found += len(batch)
-        examined += LOOKED_AT
-        if examined >= COUNTED:
-            return BoundedCount(found, exact=False)
-    return BoundedCount(found)

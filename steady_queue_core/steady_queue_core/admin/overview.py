@@ -17,17 +17,18 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from ..configuration.queues import LONGEST_NAME
-from ..listings.keyset import is_storable
+from ..dialects import is_storable
 from ..listings.visibility import is_unrestricted
 from ..models import Job, Pause, Process, RecurringTask
 from ..overview import WINDOWS, Overview, Scope
 from ..tasks.definition import registered_tasks
 from . import databases, overview_tables, texts
-from .base import STYLE, QueueAdmin
+from .base import QueueAdmin
 from .error_groups import RETRY_ALL
 from .filters import MOST_CHOICES, queues_of_tasks
 from .overview_charts import charts
 from .overview_links import Links, parameters
+from .rendering import STYLE
 
 SELECTED = SafeString(" selected")
 #: The pages whose rows the numbers are of.

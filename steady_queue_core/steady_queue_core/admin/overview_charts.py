@@ -12,8 +12,7 @@ from django.utils import timezone
 from ..overview import Overview
 from ..overview.history import Length
 from ..overview.total import Total
-from .chart_scales import Scale
-from .charts_svg import Chart, Series
+from .charts_svg import Chart, Scale, Series
 from .texts import duration
 
 Item = TypeVar("Item")

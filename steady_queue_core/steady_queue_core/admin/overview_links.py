@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 
 from ..models import Job, Pause, Process, ProcessEnd, RecurringTask, Semaphore
 from ..overview import WINDOWS, Scope
-from ..overview.problem import Problem
+from ..overview.problems import Problem
 from .page_links import PageLinks
 
 

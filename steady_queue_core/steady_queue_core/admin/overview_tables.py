@@ -11,12 +11,12 @@ from django.utils.html import format_html
 from ..dialects import portable
 from ..models import Job, Pause, Process, RecurringTask
 from ..overview import Overview
+from ..overview.busy import LongRun
 from ..overview.causes import Cause
-from ..overview.longest import LongRun
 from ..overview.queues import QueueLine
 from ..overview.schedules import NextRun
+from ..overview.scope import LATELY
 from ..overview.total import Total
-from ..overview.window import LATELY
 from . import texts
 from .charts_svg import spark_svg
 from .overview_charts import clock_of, milliseconds, number

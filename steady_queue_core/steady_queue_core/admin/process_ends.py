@@ -13,7 +13,7 @@ from .base import QueueAdmin
 from .columns import attribute, column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
-from .processes import supervisor_link
+from .processes import host, supervisor_link
 
 
 class ProcessEndAdmin(QueueAdmin):
@@ -81,11 +81,6 @@ ended = attribute("ended", "ended_at", texts.moment)
 @column("why")
 def why(row: Any) -> str:
     return texts.named(ListedEnd(row).reason)
-
-
-@column("pid and host")
-def host(row: Any) -> str:
-    return texts.named(f"{row.pid} on {row.hostname}")
 
 
 @column("served")

@@ -13,24 +13,22 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
 from ..configuration.queues import LONGEST_NAME
-from ..dialects import fair_queues_in
+from ..dialects import fair_queues_in, is_storable
 from ..dialects.database import Database
 from ..listings.counts import BoundedCount, count_each
 from ..listings.damage import read_each
 from ..listings.job_listing import JobListing
 from ..listings.job_rows import read_briefly
-from ..listings.keyset import is_storable
 from ..listings.states import READY
 from ..listings.visibility import is_unrestricted
 from ..models import Job, Overview, Pause, Queue, ReadyExecution
 from . import databases, texts
 from .actions import add_history, log_action
-from .base import QueueAdmin
+from .base import QueueAdmin, permission
 from .filters import DatabaseFilter, queue_names
 from .job_actions import DISCARD
 from .overview_links import back_to
-from .queue_columns import fair, name, oldest, queue_fields, ready, state
-from .queue_listing import QueueListing
+from .queue_list import QueueListing, fair, name, oldest, queue_fields, ready, state
 
 
 class QueuesAdmin(QueueAdmin):
@@ -41,14 +39,9 @@ class QueuesAdmin(QueueAdmin):
     search_help_text = "Part of a queue name."
     actions = ("pause", "resume", "clear")
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "view_queue")
-
-    def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "pause_queue")
-
-    def has_clear_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "discard_job")
+    has_view_permission = permission("view_queue")
+    has_pause_permission = permission("pause_queue")
+    has_clear_permission = permission("discard_job")
 
     def get_queue_names(self, request: HttpRequest, names: Iterable[str]) -> list[str]:
         """Return those of ``names`` whose queues the user may see.

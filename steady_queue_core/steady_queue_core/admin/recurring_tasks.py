@@ -13,10 +13,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 
+from ..dialects import is_storable
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..listings.damage import ERRORS, is_damage, read_each
-from ..listings.keyset import is_storable
 from ..listings.recurring import last_executions
 from ..listings.run_outcomes import RunOutcome, outcomes_of
 from ..listings.run_outlook import outlook_of

@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db.models import Q
 
+from ..dialects import is_storable
 from ..dialects.database import Database
 from ..fingerprint import is_fingerprint
 from ..listings.argument_search import ArgumentSearch
 from ..listings.job_listing import JobListing
-from ..listings.keyset import is_storable
 from ..listings.period import Moment, Period, read_moment
 from ..listings.states import ALL, FAILED, STATES, State
 from ..listings.visibility import VisibleJobs

@@ -6,8 +6,8 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..dialects import is_storable
 from ..errors import SteadyQueueError
-from ..listings.keyset import is_storable
 from ..listings.recurring import ListedSchedule, listed_schedules
 from ..listings.wording import moment
 from ..models import RecurringTask

@@ -1,4 +1,4 @@
-"""Jobs found by the text of their arguments, as far as that is shown: without secrets."""
+"""Text that columns contain, and arguments as far as these are shown: without secrets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
-from django.db.models.functions import Length
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Length, Lower
+from django.db.models.lookups import Contains
 
 from .damage import read_each
 from .job_rows import LARGE
 from .payloads import MOST_READ, shown_call
 from .redaction import Redactor
+
+
+def contains(text: str, *columns: str) -> Q:
+    """Return the condition that one of the columns contains ``text``, ignoring case: of letters
+    beyond ASCII, as far as the database knows their case."""
+    found = Q()
+    for column in columns:
+        found |= Q(**{f"{column}__icontains": text})
+        # MySQL compares in the collation of the column, which is exact.
+        found |= Q(Contains(Lower(column), text.lower()))
+    return found
+
 
 #: Characters of arguments that a page reads, before and after they are decompressed.
 MOST_CHARACTERS = 4 * 2**20

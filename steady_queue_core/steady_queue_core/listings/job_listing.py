@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from ..models.job import MAX_ID
-from .argument_search import ArgumentSearch, Examined
+from .argument_search import ArgumentSearch, Examined, contains
 from .counts import BoundedCount, count_each
 from .damage import suppress_damage
 from .job_rows import read_jobs
@@ -18,7 +18,6 @@ from .keyset import Cursor, Key, Order
 from .listing import Page, split_page
 from .period import ALWAYS, Period
 from .states import FAILED, State
-from .text_search import contains
 from .visibility import VisibleJobs
 
 #: Jobs that a page examines if no index serves its filters.

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import CharField, DateTimeField, FloatField, Model, QuerySet
 
-from ..dialects import portable
+from ..dialects import is_storable, portable
 from ..models.job import MAX_ID
 
 #: The ordering columns of one row.
@@ -101,11 +101,6 @@ class Order:
         if not known:
             raise ValueError(value)
         return value
-
-
-def is_storable(text: str) -> bool:
-    """Whether every database accepts this text as a parameter."""
-    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
 
 
 def _reversed(column: str) -> str:

@@ -3,22 +3,67 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Count
 
 from ..configuration import ConfigurationError
 from ..configured_backends import options_on
-from ..dialects import portable
+from ..dialects import QueueSelector, portable
 from ..dialects.database import Database
 from ..models import ClaimedExecution, Process
 from ..models.process import NEVER_AGAIN
 from .damage import read_each, suppress_damage
-from .queue_list import QueueList
+
+
+class QueueList:
+    """The queue list of one worker, prepared for many questions."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        selector = QueueSelector.of(list(entries))
+        self._takes_all = selector.takes_all
+        self._names = frozenset(selector.patterns)
+        self._prefixes = _prefixes(selector.patterns)
+        self._left_out = frozenset(selector.excluded)
+        self._left_out_prefixes = _prefixes(selector.excluded)
+
+    def takes(self, queue: str) -> bool:
+        """Whether jobs of a queue are taken."""
+        if queue in self._left_out or queue.startswith(self._left_out_prefixes):
+            return False
+        return self._takes_all or queue in self._names or queue.startswith(self._prefixes)
+
+
+class Serving(Protocol):
+    """A process that may serve queues."""
+
+    @property
+    def serves_any(self) -> bool: ...
+
+    @property
+    def queues(self) -> list[str]: ...
+
+
+class LiveWorkers:
+    """The live workers by their queue lists, of which many have the same."""
+
+    def __init__(self, processes: Iterable[Serving]) -> None:
+        lists = Counter(tuple(each.queues) for each in processes if each.serves_any)
+        self._lists = [(QueueList(entries), number) for entries, number in lists.items()]
+
+    def of(self, queue: str) -> int:
+        """Return how many of them serve a queue."""
+        return sum(number for found, number in self._lists if found.takes(queue))
+
+
+def _prefixes(entries: Iterable[str]) -> tuple[str, ...]:
+    return tuple(each[:-1] for each in entries if each.endswith("*"))
+
 
 DEFAULT_THRESHOLD = timedelta(minutes=5)
 #: Most processes that are listed, entries of the queue list of one, and characters of what one

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections
 from django.db.models import QuerySet
 
-from ..dialects import portable
+from ..dialects import is_storable, portable
 from ..dialects.database import Database
 from ..models import (
     BlockedExecution,
@@ -28,9 +28,7 @@ from ..models import (
 from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
 from .damage import read_each, readable, suppress_damage
-from .keyset import is_storable
-from .processes import ListedProcess
-from .queue_list import LiveWorkers
+from .processes import ListedProcess, LiveWorkers
 
 #: Queues that one statement counts.
 MOST_AT_ONCE = 50

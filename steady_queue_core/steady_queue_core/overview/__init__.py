@@ -7,7 +7,6 @@ one statement. Nothing here knows of HTTP or HTML.
 from __future__ import annotations
 
 from .overview import Overview
-from .scope import Scope
-from .window import WINDOWS, Window
+from .scope import WINDOWS, Scope, Window
 
 __all__ = ["WINDOWS", "Overview", "Scope", "Window"]

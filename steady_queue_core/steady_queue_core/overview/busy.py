@@ -4,9 +4,9 @@ paused, and what time it is."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connections
@@ -17,10 +17,12 @@ from ..dialects.database import Database
 from ..doctor.environment import host_time
 from ..listings.counts import CAP, stored_instant
 from ..listings.damage import suppress_damage
+from ..listings.processes import ListedProcess
 from ..models import BlockedExecution, ClaimedExecution, Job, Pause
 from .registered import Moment
 from .scope import Scope
 from .statement import Part, rows_of
+from .total import Total
 
 RUNNING, BLOCKED, PAUSED, LONGEST, PRESENT = range(5)
 #: So many of the jobs that run for longest are shown.
@@ -134,3 +136,45 @@ def _instant(using: str, value: Any) -> datetime | None:
     with suppress_damage():
         return stored_instant(connections[using], value)
     return None
+
+
+#: Fewer attempts tell nothing of how long the next one takes.
+LEAST = 20
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """A job that runs."""
+
+    job_id: int
+    task: str
+    queue: str
+    since: timedelta
+    #: Who has claimed it, if that is registered.
+    process: ListedProcess | None
+    #: So many times as long as 95 % of the task's attempts at most; ``None``: not known.
+    times_usual: float | None
+
+
+def longest_runs(
+    claims: Iterable[Claim],
+    moment: Moment,
+    processes: Iterable[ListedProcess],
+    by_task: Mapping[str, Total],
+) -> list[LongRun]:
+    """Return what is known of these jobs."""
+    known = {each.pk: each for each in processes}
+    found = []
+    for each in claims:
+        since = max(timedelta(0), moment.present - each.since)
+        times = _times_usual(since, by_task.get(each.task))
+        process = known.get(each.process_id)
+        found.append(LongRun(each.job_id, each.task, each.queue, since, process, times))
+    return found
+
+
+def _times_usual(since: timedelta, total: Total | None) -> float | None:
+    if total is None or total.ended + total.retried < LEAST:
+        return None
+    usual = total.run(0.95)
+    return since.total_seconds() * 1000 / usual if usual else None

@@ -22,9 +22,8 @@ from .history_rows import (
     history_rows,
     is_cut,
 )
-from .scope import Scope
+from .scope import DAY, LATELY, RECENT, Scope
 from .total import Total
-from .window import DAY, LATELY, RECENT
 
 Key = TypeVar("Key")
 

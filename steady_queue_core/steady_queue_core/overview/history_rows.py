@@ -23,10 +23,9 @@ from django.db.models.functions import Cast, Coalesce
 from ..listings.damage import suppress_damage
 from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
-from .scope import Scope
+from .scope import DAY, LATELY, RECENT, Scope
 from .statement import rows_of
 from .total import COUNTED, HISTOGRAMS, OUTCOMES
-from .window import DAY, LATELY, RECENT
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.
 MOST = 50_000

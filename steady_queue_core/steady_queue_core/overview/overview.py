@@ -14,19 +14,16 @@ from ..doctor.patient import Patient
 from ..listings.damage import readable
 from ..listings.processes import ListedProcess
 from . import closer
-from .busy import Busy
+from .busy import Busy, LongRun, longest_runs
 from .causes import Causes, causes
 from .history import History
 from .lengths import Lengths
-from .longest import LongRun, longest_runs
-from .problem import Problem
-from .problems import Evidence, problems
+from .problems import Evidence, Problem, problems
 from .queues import MOST_SHOWN, QueueLine, listed_queues, queue_lines, queue_names
 from .registered import Moment, registered
 from .schedules import NextRun, next_runs
-from .scope import Scope
+from .scope import LATELY, Scope
 from .total import Total
-from .window import LATELY
 
 #: Most tasks that are shown.
 MOST_TASKS = 12

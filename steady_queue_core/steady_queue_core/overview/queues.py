@@ -9,15 +9,14 @@ from functools import cached_property
 
 from ..dialects import portable
 from ..listings.counts import BoundedCount
-from ..listings.processes import ListedProcess
-from ..listings.queue_list import LiveWorkers
+from ..listings.processes import ListedProcess, LiveWorkers
 from ..listings.queues import ListedQueue, named_by_workers
 from .busy import Busy
 from .history import History
 from .lengths import Lengths
 from .registered import Moment
+from .scope import LATELY, RECENT
 from .total import Total
-from .window import LATELY, RECENT
 
 #: Most queues that are counted.
 MOST = 200

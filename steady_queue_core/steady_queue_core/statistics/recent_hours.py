@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .quarters import sum_up_quarter
 from .spans import GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
-from .storage import BATCH
-from .sums import Sums, first_unsummed, forget
+from .storage import BATCH, Upkeep
+from .sums import Sums, first_unsummed, forget, sum_up_quarter
 
 
 def sum_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:
@@ -64,17 +61,7 @@ def _next_hour(rows: QuerySet[Statistic], present: int) -> int | None:
     )
 
 
-class RecentHours:
+class RecentHours(Upkeep):
     """Sums up now and then, an hour at a time."""
 
-    #: Seconds between two times.
-    INTERVAL = 300.0
-
-    def __init__(self) -> None:
-        self._next = time.monotonic()
-
-    def do(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> float:
-        """Sum up an hour if it is time; return the seconds until the next one."""
-        if time.monotonic() >= self._next and not sum_up(connection, dialect):
-            self._next = time.monotonic() + self.INTERVAL
-        return max(0.0, self._next - time.monotonic())
+    INTERVAL, work = 300.0, sum_up

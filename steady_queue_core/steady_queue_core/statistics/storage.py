@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
+from typing import ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
@@ -107,17 +108,25 @@ def _add(
         rows.filter(pk=row.pk).update(**total.values())
 
 
-class RollUp:
-    """Rolls up now and then, a batch at a time."""
+class Upkeep:
+    """Does some work now and then, a part at a time."""
 
     #: Seconds between two times.
-    INTERVAL = 600.0
+    INTERVAL: ClassVar[float]
+    #: Does a part; returns how many rows that were, zero if nothing is left to be done.
+    work: ClassVar[Callable[[BaseDatabaseWrapper, Dialect], int]]
 
     def __init__(self) -> None:
         self._next = time.monotonic()
 
     def do(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> float:
-        """Roll up a batch if it is time; return the seconds until the next one."""
-        if time.monotonic() >= self._next and not roll_up(connection, dialect):
+        """Do a part if it is time; return the seconds until the next one."""
+        if time.monotonic() >= self._next and not type(self).work(connection, dialect):
             self._next = time.monotonic() + self.INTERVAL
         return max(0.0, self._next - time.monotonic())
+
+
+class RollUp(Upkeep):
+    """Rolls up now and then, a batch at a time."""
+
+    INTERVAL, work = 600.0, roll_up

@@ -1,18 +1,23 @@
-"""Semaphores: the permits of each concurrency key."""
+"""Semaphores and rate limits: the permits of each concurrency key, and when jobs may start."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
+from ..dialects import is_storable
+from ..dialects.database import Database
 from ..listings.counts import count_each
-from ..listings.keyset import is_storable
+from ..listings.limits import ListedRate, duration_of, rate_in_words
 from ..listings.listing import ModelListing
 from ..listings.states import BLOCKED
 from ..models import BlockedExecution
+from ..models.rate import number
 from ..models.semaphore import Permit
+from ..timezones import from_microseconds, to_microseconds
 from . import databases, texts
 from .base import QueueAdmin
 from .columns import attribute, column
@@ -23,8 +28,8 @@ from .filters import DatabaseFilter
 MOST_JOBS = 100
 
 
-class SemaphoreAdmin(QueueAdmin):
-    """Concurrency keys with permits in use. A key without a row has all its permits free."""
+class KeyAdmin(QueueAdmin):
+    """The pages of rows that have a key, which can be searched for."""
 
     list_filter = (DatabaseFilter,)
     search_fields = ("key",)
@@ -36,6 +41,10 @@ class SemaphoreAdmin(QueueAdmin):
         if search:
             rows = rows.filter(pk=search) if is_storable(search) else rows.filter(pk="")
         return ModelListing(rows)
+
+
+class SemaphoreAdmin(KeyAdmin):
+    """Concurrency keys with permits in use. A key without a row has all its permits free."""
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return (key, in_use, waiting)
@@ -84,3 +93,53 @@ def in_use(row: Any) -> str:
 @column("waiting")
 def waiting(row: Any) -> str:
     return format_html('<a href="{}">{}</a>', row.jobs_url, row.count.text)
+
+
+class RateAdmin(KeyAdmin):
+    """Keys whose jobs have started lately, or have slots. One without a row may start at once."""
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (key, rate, slots_taken, free_slot)
+
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        present = Database.of(databases.requested(request)).current_time()
+        for row in rows:
+            row.present = to_microseconds(present)
+        return rows
+
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        self.annotate_rows(request, [row])
+        fields = [
+            ("Key", texts.clean(row.key)),
+            ("Rate", rate(row)),
+            ("Slots taken", slots_taken(row)),
+            ("Next free slot", free_slot(row)),
+            ("Last start counts until", _moment(number(row.gate))),
+            ("Slots put off by", texts.duration(duration_of(number(row.shift)))),
+        ]
+        sections: list[Section] = [Fields("Rate limit", fields)]
+        return self.render_detail(request, row.key, "Rate limit", sections)
+
+
+@column("rate")
+def rate(row: Any) -> str:
+    """Return the rate of the job that has asked last."""
+    found = ListedRate(row, row.present).rate
+    return "" if found is None else rate_in_words(found)
+
+
+@column("slots taken")
+def slots_taken(row: Any) -> str:
+    """Return how many jobs wait for a slot, as far as nobody has cancelled them."""
+    return f"{ListedRate(row, row.present).slots_taken:,}"
+
+
+@column("next free slot")
+def free_slot(row: Any) -> str:
+    free_at = ListedRate(row, row.present).free_at
+    return "now" if free_at is None else texts.moment(free_at)
+
+
+def _moment(microseconds: int) -> str:
+    instant: datetime | None = from_microseconds(microseconds)
+    return "" if instant is None else texts.moment(instant)

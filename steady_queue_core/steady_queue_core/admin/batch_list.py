@@ -1,25 +1,30 @@
-"""Listing of batches: the latest first, by status, kind and description."""
+"""The list of batches: its pages, its columns, and how many members of each have ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from ..batches.batch import KIND as BATCH
-from ..batches.handle import BatchStatus
-from ..dialects.membership import CHAIN, GROUP, WORKFLOW
+from ..batches.handle import BatchStatus, status_of
+from ..dialects import MemberState
+from ..dialects.membership import CHAIN, FAILURES, GROUP, WORKFLOW
 from ..listings.counts import BoundedCount, count_each
 from ..listings.damage import read_each
 from ..listings.job_listing import LOOKED_AT
 from ..listings.keyset import START, Cursor, Key, Order
 from ..listings.listing import Page, split_page
 from ..listings.visibility import is_unrestricted
-from ..models import JobBatch
+from ..models import BatchMember, JobBatch
 from ..models.job import parse_job_id
+from . import texts
+from .columns import attribute, column
 
 KINDS = (BATCH, CHAIN, GROUP, WORKFLOW)
 GOING_ON = Q(finished_at=None)
@@ -130,3 +135,73 @@ class BatchListing:
     @cached_property
     def _id(self) -> int | None:
         return parse_job_id(self.search.removeprefix("#"))
+
+
+ENDED_WELL = tuple(
+    state for state in MemberState if state is not MemberState.PENDING and state not in FAILURES
+)
+
+
+class Tally(NamedTuple):
+    """The members of a batch."""
+
+    done: BoundedCount
+    total: BoundedCount
+    failed: BoundedCount
+
+    @classmethod
+    def of(cls, pending: BoundedCount, well: BoundedCount, failed: BoundedCount) -> Tally:
+        """Return the tally of members that have not ended, have ended well, and have failed."""
+        done = BoundedCount.sum_of((well, failed))
+        return cls(done, BoundedCount.sum_of((done, pending)), failed)
+
+    @property
+    def text(self) -> SafeString:
+        """A bar where the numbers are exact, and the numbers."""
+        words = f"{self.done.text} of {self.total.text}"
+        if self.failed.number:
+            words += f", {self.failed.text} failed"
+        if not self.total.exact or self.total.number <= 0:
+            return format_html("{}", words)
+        share = f"{self.done.number / self.total.number:.4f}"
+        return format_html('<progress max="1" value="{}"></progress> {}', share, words)
+
+
+def tally_each(using: str, batches: Sequence[Any], cap: int | None = None) -> list[Tally]:
+    """Return the tallies of batches, in one statement: those of ended ones are stored with them."""
+    going_on = [batch for batch in batches if batch.finished_at is None]
+    members = BatchMember.objects.using(using).order_by()
+    parts = ((MemberState.PENDING,), ENDED_WELL, FAILURES)
+    selections = [
+        members.filter(batch_id=batch.pk, state__in=states)
+        for batch in going_on
+        for states in parts
+    ]
+    counts = iter(count_each(using, selections, cap=cap))
+    counted = {batch.pk: Tally.of(next(counts), next(counts), next(counts)) for batch in going_on}
+    return [counted.get(batch.pk) or _stored(batch) for batch in batches]
+
+
+def _stored(batch: Any) -> Tally:
+    total = BoundedCount(batch.total or 0)
+    return Tally(total, total, BoundedCount(batch.failed or 0))
+
+
+number = attribute("id", "pk", "#{}".format)
+description = attribute("description", "description")
+kind = attribute("kind", "kind", texts.name)
+
+
+@column("status")
+def status(row: Any) -> str:
+    found = status_of(row).value
+    is_ending = row.cancelled_at is not None and row.finished_at is None
+    return f"{found}, being cancelled" if is_ending else found
+
+
+progress = attribute("progress", "tally.text", lambda text: text)
+created = attribute("created", "created_at", texts.moment)
+finished = attribute("finished", "finished_at", texts.moment)
+
+
+COLUMNS = (number, description, kind, status, progress, created, finished)

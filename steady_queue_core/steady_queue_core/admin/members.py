@@ -1,4 +1,4 @@
-"""The members of batches as rows of a table, with links to their jobs and batches."""
+"""The members of batches: as rows of a table, and those that a job waits for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 from django.http import HttpRequest
 
 from ..batches.nodes import Node, read_nodes
+from ..batches.picture import run_when_of
+from ..dialects import Link
+from ..dialects.membership import DependencyState
 from ..listings.damage import DAMAGED, suppress_damage
 from ..listings.visibility import is_unrestricted
-from ..models import Job, JobBatch
+from ..models import Dependency, Job, JobBatch
+from ..tasks.metadata import JobMetadata
 from . import texts
 from .base import QueueAdmin
+from .detail import Fields, Section, Table
 
 #: What is shown of a job or batch that the user may not see.
 HIDDEN = "(hidden)"
@@ -63,3 +68,31 @@ def _read_one(using: str, key: int) -> list[Node]:
     with suppress_damage():
         return read_nodes(using, [key])
     return [Node(key, DAMAGED)]
+
+
+#: Most members on the page of a job that waits for them.
+MOST_AWAITED = 20
+
+
+def batch_sections(page: QueueAdmin, request: HttpRequest, job: Any) -> list[Section]:
+    """Return the batch of a job, and what it waits for; nothing for most jobs."""
+    link = Link.of(JobMetadata.read(job.metadata).batch)
+    if link is None:
+        return []
+    role = "callback of" if link.is_callback else "member of"
+    batch = Fields("Batch", [(role.capitalize(), page.batch_link(request, link.batch_id))])
+    if getattr(job, "waitingexecution", None) is None:
+        return [batch]
+    return [batch, _awaited(page, request, job)]
+
+
+def _awaited(page: QueueAdmin, request: HttpRequest, job: Any) -> Section:
+    """Return the members that have not ended of those that a job waits for."""
+    using = job._state.db
+    rows = Dependency.objects.using(using).filter(job_id=job.pk, state=DependencyState.OPEN)
+    found = rows.order_by("pk").values_list("parent_id", "run_when")[: MOST_AWAITED + 1]
+    wanted = {parent_id: run_when_of(when) for parent_id, when in found}
+    nodes = seen_by(page, request, read_members(using, [*wanted][:MOST_AWAITED]))
+    shown = [(*member_row(page, request, node), wanted[node.key]) for node in nodes]
+    note = f"The first {MOST_AWAITED}." if len(wanted) > MOST_AWAITED else ""
+    return Table("Waits for", (*HEADINGS, "Has to end by"), shown, note if shown else "Nothing.")
