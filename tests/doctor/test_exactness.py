@@ -18,6 +18,7 @@ from steady_queue_core.models import (
     FailedExecution,
     Job,
     ReadyExecution,
+    ScheduledExecution,
 )
 
 from ..models.everywhere import on_every_database
@@ -48,7 +49,7 @@ def test_more_jobs_than_are_counted(
         monkeypatch.setattr(module, "CAP", 3)
     ward.claimed(2)
     ward.ready(5), ward.ready(1, "mail"), ward.ready(5, delay=HOUR)
-    ward.age(ward.rows(listed.ScheduledExecution), due_at=HOUR)
+    ward.age(ward.rows(ScheduledExecution), due_at=HOUR)
     ward.stop("supervisor", "worker", "dispatcher", "scheduler")
     [text] = said(ward, "process-none")
     assert "of the jobs 4+ wait, 2 are claimed, 3+ are overdue" in text

@@ -9,8 +9,9 @@ import pytest
 
 from steady_queue_core.models import Queue, RecurringTask, Sample, Statistic
 from steady_queue_core.overview import WINDOWS, history_rows, lengths, queues
-from steady_queue_core.overview.total import Total, quantile
+from steady_queue_core.overview.total import Total
 from steady_queue_core.statistics import histogram
+from steady_queue_core.statistics.histogram import quantile
 from steady_queue_core.statistics.spans import HOUR, QUARTER_SUM, RECENT_HOUR
 
 from ..models.everywhere import on_every_database

@@ -16,7 +16,7 @@ from ..batches.handle import BatchStatus, status_of
 from ..dialects import MemberState
 from ..dialects.membership import CHAIN, FAILURES, GROUP, WORKFLOW
 from ..listings.counts import BoundedCount, count_each
-from ..listings.damage import read_each
+from ..listings.damage import read_in_order
 from ..listings.job_listing import LOOKED_AT
 from ..listings.keyset import START, Cursor, Key, Order
 from ..listings.listing import Page, split_page
@@ -78,10 +78,8 @@ class BatchListing:
                 page = page._replace(previous=last)
             else:
                 page = page._replace(following=last)
-        rows = read_each(self.visible.defer(*LARGE), [key for (key,) in shown])
-        found = [rows[key] for (key,) in shown if key in rows]
-        good = [row for row in found if row is not None]
-        return page._replace(rows=good, damaged=len(found) - len(good))
+        rows, damaged = read_in_order(self.visible.defer(*LARGE), [key for (key,) in shown])
+        return page._replace(rows=rows, damaged=damaged)
 
     def count(self) -> BoundedCount | None:
         if self._examines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
+from operator import add
 
 from django.db.models import Exists, OuterRef
 
@@ -147,32 +148,24 @@ USUAL_SHARE = 0.95
 def usual_times(patient: Patient, task_paths: Collection[str]) -> dict[str, timedelta]:
     """Return how long the attempts at these tasks take as a rule, as far as that is known."""
     since = int(patient.present.timestamp() // 60) - PAST
-    counted: dict[str, Counter[int]] = {}
+    counted: dict[str, list[int]] = {}
     longest: Counter[str] = Counter()
     for span in (MINUTE, RECENT_HOUR, HOUR) if task_paths else ():
         rows = Statistic.objects.using(patient.using).filter(span=span, minute__gte=since)
         columns = ("task_path", "run_histogram", "run_max")
         for path, text, most in rows.order_by("-minute").values_list(*columns)[:MOST_ROWS]:
             if path in task_paths:
-                counts = counted.setdefault(path, Counter())
-                counts.update(dict(enumerate(histogram.read(text))))
+                before = counted.get(path, [0] * histogram.SIZE)
+                counted[path] = [*map(add, before, histogram.read(text))]
                 longest[path] = max(longest[path], number(most))
     return {
-        path: timedelta(milliseconds=_usual_ms(counts, longest[path]))
+        path: timedelta(milliseconds=usual)
         for path, counts in counted.items()
-        if counts.total() >= LEAST_ATTEMPTS
+        if sum(counts) >= LEAST_ATTEMPTS
+        and (usual := histogram.quantile(counts, USUAL_SHARE, longest[path])) is not None
     }
 
 
 def times_usual(age: timedelta, usual: timedelta | None) -> float:
     """Return how many times as long as usual something takes; 0.0 if that is not known."""
     return age / usual if usual else 0.0
-
-
-def _usual_ms(counts: Counter[int], longest: int) -> int:
-    before, wanted = 0, USUAL_SHARE * counts.total()
-    for position, bound in enumerate(histogram.BOUNDS):
-        before += counts[position]
-        if before >= wanted:
-            return min(bound, longest) if longest else bound
-    return longest

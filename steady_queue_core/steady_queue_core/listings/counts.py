@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connections
-from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
+from django.db.models import Case, F, QuerySet, Value, When
 
 from .damage import suppress_damage
+from .statement import Statement, stored_instants, together
 from .visibility import VisibleJobs
 
 #: Stands for the text in which selections differ: no name that a row may have.
@@ -101,15 +102,14 @@ def _counted(
     cap: int | None,
     alike: Alike | None,
 ) -> list[BoundedCount]:
-    connection, most = connections[using], CAP if cap is None else cap
+    most = CAP if cap is None else cap
     caps = [*[most] * len(selections), *([alike.cap] * len(alike.values) if alike else ())]
     one: Any = F(instant) if instant else Value(1)
     if visible is not None and not visible.is_unrestricted:
         one = Case(When(visible.condition, then=one))
 
     def compiled(rows: QuerySet[Any], most: int) -> Statement:
-        marked: Any = rows.annotate(one=one).values("one")[: most + 1]
-        return Statement(*marked.query.get_compiler(using).as_sql())
+        return Statement.of(rows.annotate(one=one).values("one")[: most + 1], using)
 
     statements = [compiled(rows, most) for rows in selections]
     if alike is not None and alike.values:
@@ -117,14 +117,11 @@ def _counted(
     if not statements:
         return []
     parts = [
-        f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({each.text}) counted"
+        (f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM {{rows}}", each)
         for position, each in enumerate(statements)
     ]
-    with connection.cursor() as cursor:
-        given = [value for each in statements for value in each.parameters]
-        cursor.execute(" UNION ALL ".join(parts), given)
-        counted = {position: each for position, *each in cursor.fetchall()}
-    read = stored_instants(connection)
+    counted = {position: each for position, *each in together(using, parts)}
+    read = stored_instants(connections[using])
     return [
         BoundedCount.of(examined, found, read(first) if instant else None, most)
         for position, most in enumerate(caps)
@@ -132,34 +129,7 @@ def _counted(
     ]
 
 
-class Statement(NamedTuple):
-    """A compiled query."""
-
-    text: str
-    parameters: Sequence[Any]
-
-
 def _each_of(alike: Alike, compiled: Statement) -> Iterator[Statement]:
     for each in alike.values:
         given = [each if value == PLACE else value for value in compiled.parameters]
         yield Statement(compiled.text, given)
-
-
-def stored_instants(connection: Any) -> Callable[[Any], datetime | None]:
-    """Return how values of columns of times are read from a statement of one's own: as the ORM
-    would."""
-    expression = Value(None, DateTimeField())
-    converters = connection.ops.get_db_converters(expression)
-
-    def read(value: Any) -> datetime | None:
-        for converter in converters:
-            value = converter(value, expression, connection)
-        found: datetime | None = value
-        return found
-
-    return read
-
-
-def stored_instant(connection: Any, value: Any) -> datetime | None:
-    """Return one such value."""
-    return stored_instants(connection)(value)

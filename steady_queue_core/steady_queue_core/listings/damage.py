@@ -49,6 +49,14 @@ def read_each(rows: QuerySet[Any], keys: Sequence[Any]) -> dict[Any, Any]:
     return {**read_each(rows, keys[:half]), **read_each(rows, keys[half:])}
 
 
+def read_in_order(rows: QuerySet[Any], keys: Sequence[Any]) -> tuple[list[Any], int]:
+    """Return the rows with these primary keys, in this order, and how many others are damaged."""
+    found = read_each(rows, keys)
+    there = [found[key] for key in keys if key in found]
+    sound = [row for row in there if row is not None]
+    return sound, len(there) - len(sound)
+
+
 def readable(read: Callable[[], Iterable[str]]) -> list[str]:
     """Return the names that ``read`` returns; none if any of them is damaged."""
     with suppress_damage():

@@ -17,7 +17,7 @@ from ..models.rate import number
 from ..rates.pace import Pace
 from ..timezones import MICROSECOND, from_microseconds, to_microseconds
 from .counts import BoundedCount, count_each
-from .damage import read_each
+from .damage import read_in_order
 
 #: Keys that one statement counts.
 MOST_AT_ONCE = 50
@@ -110,5 +110,5 @@ def _page(model: Any, using: str, limit: int, after: str | None) -> Sequence[Any
     if after is not None:
         rows = rows.filter(pk__gt=after)
     keys = list(rows.values_list("pk", flat=True)[:limit])
-    found = read_each(model.objects.using(using), keys)
-    return [found[key] for key in keys if found.get(key) is not None]
+    found, _ = read_in_order(model.objects.using(using), keys)
+    return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from django.db.models import QuerySet
 
 from .counts import BoundedCount, count_each
-from .damage import read_each
+from .damage import read_in_order
 from .keyset import Cursor, Order
 
 
@@ -65,10 +65,8 @@ class ModelListing:
     def page(self, cursor: str, size: int) -> Page:
         start = self.order.parse(cursor)
         keys, page = split_page(self.order.keys(self.queryset, start, size + 1), start, size)
-        rows = read_each(self.queryset, [key for (key,) in keys])
-        found = [rows[key] for (key,) in keys if key in rows]
-        shown = [row for row in found if row is not None]
-        return page._replace(rows=shown, damaged=len(found) - len(shown))
+        rows, damaged = read_in_order(self.queryset, [key for (key,) in keys])
+        return page._replace(rows=rows, damaged=damaged)
 
     def count(self) -> BoundedCount:
         [count] = count_each(self.queryset.db, [self.queryset.order_by()])

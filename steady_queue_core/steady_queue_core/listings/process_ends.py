@@ -9,7 +9,7 @@ from typing import Any
 
 from ..models import ProcessEnd
 from ..models.job import parse_job_id
-from .damage import read_each
+from .damage import read_in_order
 from .keyset import START, Order
 from .listing import ModelListing
 
@@ -118,6 +118,5 @@ class EndListing(ModelListing):
 def listed_ends(using: str, limit: int) -> list[ListedEnd]:
     """Return the latest ends in a database."""
     rows = ProcessEnd.objects.using(using)
-    keys = [key for (key,) in ORDER.keys(rows, START, limit)]
-    found = read_each(rows, keys)
-    return [ListedEnd(row) for row in (found.get(key) for key in keys) if row is not None]
+    found, _ = read_in_order(rows, [key for (key,) in ORDER.keys(rows, START, limit)])
+    return [ListedEnd(row) for row in found]

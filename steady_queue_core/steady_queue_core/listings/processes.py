@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from ..dialects import QueueSelector, portable
 from ..dialects.database import Database
 from ..models import ClaimedExecution, Process
 from ..models.process import NEVER_AGAIN
-from .damage import read_each, suppress_damage
+from .damage import read_in_order, suppress_damage
 
 
 class QueueList:
@@ -124,21 +124,32 @@ class ListedProcess:
 
 def listed_processes(using: str) -> list[ListedProcess]:
     """Return the processes of a database, each after the one that has started it."""
-    keys = list(Process.objects.using(using).order_by("pk").values_list("pk", flat=True)[:MOST])
-    rows = read_each(Process.objects.using(using), keys)
-    held = _claims(using, keys)
-    present, threshold = Database.of(using).current_time(), alive_threshold(using)
+    rows = read_processes(using)
+    claims = ClaimedExecution.objects.using(using).filter(process_id__in=[row.pk for row in rows])
+    held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
+    return listed(using, rows, held)
+
+
+def read_processes(using: str) -> list[Any]:
+    """Return the rows of the registered processes, each with the database's ``present`` time: by
+    one query, unless one is damaged."""
+    rows: Any = Process.objects.using(using).order_by("pk")
+    rows = rows.annotate(present=Database.of(using).now())
+    with suppress_damage():
+        return list(rows[:MOST])
+    keys = list(rows.values_list("pk", flat=True)[:MOST])
+    return read_in_order(rows, keys)[0]
+
+
+def listed(using: str, rows: Iterable[Any], running: Mapping[int, int]) -> list[ListedProcess]:
+    """Return the processes of these rows, each after the one that has started it; ``running`` are
+    their claimed jobs."""
+    threshold = alive_threshold(using)
     found = [
-        ListedProcess(row, present, threshold, held.get(row.pk, 0))
-        for row in (rows[key] for key in keys if key in rows)
-        if row is not None
+        ListedProcess(row, portable.aware(row.present), threshold, running.get(row.pk, 0))
+        for row in rows
     ]
     return as_tree(found)
-
-
-def _claims(using: str, keys: Sequence[int]) -> dict[int, int]:
-    claims = ClaimedExecution.objects.using(using).filter(process_id__in=keys)
-    return dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
 
 
 def _life(row: Process, present: datetime, threshold: timedelta) -> tuple[timedelta | None, str]:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from django.db import connections
-from django.db.models import QuerySet
-
 from ..dialects import is_storable, portable
 from ..dialects.database import Database
-from ..models import (
-    BlockedExecution,
-    ClaimedExecution,
-    FailedExecution,
-    Job,
-    Pause,
-    ReadyExecution,
-    ScheduledExecution,
-    WaitingExecution,
-)
+from ..models import FailedExecution, Job, Pause, ReadyExecution
 from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
 from .damage import read_each, readable, suppress_damage
 from .processes import ListedProcess, LiveWorkers
+from .statement import rows_of
+from .states import EXECUTIONS
 
 #: Queues that one statement counts.
 MOST_AT_ONCE = 50
@@ -37,12 +27,8 @@ MOST_LOOKED_UP = 1_000
 #: Most queues without jobs that are listed because workers name them.
 MOST_NAMED = 1_000
 #: The states other than ready. A failed execution does not have the name of its queue.
-STATES: dict[str, type[Execution]] = {
-    "running": ClaimedExecution,
-    "scheduled": ScheduledExecution,
-    "blocked": BlockedExecution,
-    "waiting": WaitingExecution,
-    "failed": FailedExecution,
+STATES = {
+    name: EXECUTIONS[name] for name in ("running", "scheduled", "blocked", "waiting", "failed")
 }
 
 
@@ -88,19 +74,37 @@ def listed_queues(
         *extra,
     }
     ordered = sorted(names)
-    workers = LiveWorkers(processes)
     pauses = read_each(Pause.objects.using(using), ordered)
+    return queues_of(
+        dict(zip(ordered, _ready(using, ordered), strict=True)),
+        {name: getattr(row, "created_at", None) for name, row in pauses.items()},
+        lambda name: {state: _count(name, *found) for state, found in counts.items()},
+        processes,
+        present,
+    )
+
+
+def queues_of(
+    ready: Mapping[str, BoundedCount],
+    paused: Mapping[str, datetime | None],
+    counts: Callable[[str], dict[str, BoundedCount]],
+    processes: Iterable[ListedProcess],
+    present: datetime,
+) -> list[ListedQueue]:
+    """Return the queues of these ready jobs, by name; ``paused``: since when, if that is known.
+    ``counts`` returns the jobs of a queue in other states."""
+    workers = LiveWorkers(processes)
     return [
         ListedQueue(
             name,
-            is_paused=name in pauses,
-            paused_since=getattr(pauses.get(name), "created_at", None),
-            ready=ready,
-            oldest_wait=_since(ready.first, present),
-            counts={state: _count(name, *found) for state, found in counts.items()},
+            is_paused=name in paused,
+            paused_since=paused.get(name),
+            ready=found,
+            oldest_wait=_since(found.first, present),
+            counts=counts(name),
             workers=workers.of(name),
         )
-        for name, ready in zip(ordered, _ready(using, ordered), strict=True)
+        for name, found in ready.items()
     ]
 
 
@@ -121,13 +125,9 @@ def _by_queue(using: str, model: type[Execution]) -> tuple[dict[str, int], bool]
 
 
 def _grouped(using: str, model: Any) -> dict[str, int]:
-    rows: QuerySet[Any] = model.objects.using(using).order_by().values("queue_name")
-    sql, given = rows[: CAP + 1].query.get_compiler(using).as_sql()
-    with connections[using].cursor() as cursor:
-        cursor.execute(
-            f"SELECT queue_name, COUNT(*) FROM ({sql}) counted GROUP BY queue_name", given
-        )
-        return dict(cursor.fetchall())
+    rows = model.objects.using(using).order_by().values("queue_name")[: CAP + 1]
+    text = "SELECT queue_name, COUNT(*) FROM {rows} GROUP BY queue_name"
+    return dict(rows_of(using, [(text, rows)]))
 
 
 def _failed(using: str) -> dict[str, int]:

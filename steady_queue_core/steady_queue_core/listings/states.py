@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Model, Q, QuerySet
 
@@ -108,6 +108,13 @@ FINISHED = State(
 STATES = {
     state.name: state
     for state in (ALL, READY, SCHEDULED, BLOCKED, WAITING, RUNNING, FAILED, FINISHED)
+}
+
+#: The rows of the states that a job has before it has finished.
+EXECUTIONS: dict[str, type[Execution]] = {
+    state.name: cast(type[Execution], state.order.model)
+    for state in STATES.values()
+    if state.relation
 }
 
 

@@ -15,13 +15,13 @@ from django.db.models import OuterRef, Subquery
 from ..dialects import portable
 from ..dialects.database import Database
 from ..doctor.environment import host_time
-from ..listings.counts import CAP, stored_instant
+from ..listings.counts import CAP
 from ..listings.damage import suppress_damage
 from ..listings.processes import ListedProcess
+from ..listings.statement import Part, rows_of, stored_instant
 from ..models import BlockedExecution, ClaimedExecution, Job, Pause
 from .registered import Moment
 from .scope import Scope
-from .statement import Part, rows_of
 from .total import Total
 
 RUNNING, BLOCKED, PAUSED, LONGEST, PRESENT = range(5)

@@ -12,12 +12,12 @@ from django.db import connections
 
 from ..dialects import portable, tables
 from ..fingerprint import first_line, is_fingerprint
-from ..listings.counts import BoundedCount, stored_instants
+from ..listings.counts import BoundedCount
 from ..listings.damage import suppress_damage
 from ..listings.error_groups import ErrorGroup, error_groups
+from ..listings.statement import rows_of, stored_instants
 from ..models import FailedExecution
 from .scope import Scope
-from .statement import rows_of
 
 #: Failures that are looked at, groups that are shown, and characters of a message.
 LOOKED_AT, MOST, MOST_READ = 500, 5, 300

@@ -21,10 +21,10 @@ from django.db.models import (
 from django.db.models.functions import Cast, Coalesce
 
 from ..listings.damage import suppress_damage
+from ..listings.statement import rows_of
 from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .scope import DAY, LATELY, RECENT, Scope
-from .statement import rows_of
 from .total import COUNTED, HISTOGRAMS, OUTCOMES
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.

@@ -11,24 +11,9 @@ from django.db.models import F
 
 from ..dialects import portable
 from ..listings.counts import CAP, Alike, BoundedCount, count_each
-from ..models import (
-    BlockedExecution,
-    ClaimedExecution,
-    FailedExecution,
-    ReadyExecution,
-    RecurringTask,
-    ScheduledExecution,
-    WaitingExecution,
-)
+from ..listings.states import EXECUTIONS
+from ..models import ReadyExecution, RecurringTask, ScheduledExecution
 
-STATES: dict[str, Any] = {
-    "ready": ReadyExecution,
-    "scheduled": ScheduledExecution,
-    "blocked": BlockedExecution,
-    "waiting": WaitingExecution,
-    "running": ClaimedExecution,
-    "failed": FailedExecution,
-}
 #: Ready jobs that are counted of all queues together: many long queues are counted less far each.
 OF_QUEUES = 30_000
 
@@ -49,7 +34,7 @@ class Lengths:
     def of_nothing(cls) -> Lengths:
         """Return what there is where nothing is read."""
         nothing = BoundedCount(0)
-        return cls(dict.fromkeys(STATES, nothing), overdue=nothing, schedules=nothing)
+        return cls(dict.fromkeys(EXECUTIONS, nothing), overdue=nothing, schedules=nothing)
 
     @classmethod
     def of(cls, using: str, queues: Sequence[str], late: datetime) -> Lengths:
@@ -57,16 +42,16 @@ class Lengths:
         ready = ReadyExecution.objects.using(using).order_by("rank", "turn")
         overdue = ScheduledExecution.objects.using(using).filter(due_at__lt=portable.storable(late))
         selections = [
-            *(model.objects.using(using).order_by() for model in STATES.values()),
+            *(model._default_manager.using(using).order_by() for model in EXECUTIONS.values()),
             overdue.order_by("due_at", "rank", "job"),
             RecurringTask.objects.using(using).filter(enabled=True).order_by(),
         ]
         of_each = min(CAP, OF_QUEUES // max(1, len(queues)))
         by_queue = Alike(lambda name: _dated(ready.filter(queue_name=name)), queues, of_each)
         found = count_each(using, [*map(_dated, selections)], "moment", alike=by_queue)
-        number = len(STATES)
+        number = len(EXECUTIONS)
         return cls(
-            states=dict(zip(STATES, found, strict=False)),
+            states=dict(zip(EXECUTIONS, found, strict=False)),
             overdue=found[number],
             schedules=found[number + 1],
             queues=dict(zip(queues, found[number + 2 :], strict=True)),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 
-from ..dialects import portable
 from ..listings.counts import BoundedCount
-from ..listings.processes import ListedProcess, LiveWorkers
-from ..listings.queues import ListedQueue, named_by_workers
+from ..listings.processes import ListedProcess
+from ..listings.queues import ListedQueue, named_by_workers, queues_of
 from .busy import Busy
 from .history import History
 from .lengths import Lengths
@@ -89,19 +88,11 @@ def listed_queues(
     lengths: Lengths, busy: Busy, processes: Sequence[ListedProcess], moment: Moment
 ) -> list[ListedQueue]:
     """Return the queues as other pages and the doctor see them."""
-    workers = LiveWorkers(processes)
-    return [
-        ListedQueue(
-            name,
-            is_paused=name in busy.paused,
-            paused_since=busy.paused.get(name),
-            ready=ready,
-            oldest_wait=_since(ready.first, moment.present),
-            counts={"running": BoundedCount(busy.running[name], busy.all_running)},
-            workers=workers.of(name),
-        )
-        for name, ready in lengths.queues.items()
-    ]
+
+    def running(name: str) -> dict[str, BoundedCount]:
+        return {"running": BoundedCount(busy.running[name], busy.all_running)}
+
+    return queues_of(lengths.queues, busy.paused, running, processes, moment.present)
 
 
 def queue_lines(queues: Iterable[ListedQueue], busy: Busy, history: History) -> Iterator[QueueLine]:
@@ -116,7 +107,3 @@ def queue_lines(queues: Iterable[ListedQueue], busy: Busy, history: History) -> 
             spark=history.sparks.get(each.name, [0] * RECENT),
             earlier=history.ready_before(each.name),
         )
-
-
-def _since(first: datetime | None, present: datetime) -> timedelta | None:
-    return None if first is None else max(timedelta(0), present - portable.aware(first))

@@ -10,13 +10,12 @@ from typing import Any
 from django.db import connections
 from django.db.models import Case, OuterRef, Subquery, When
 
-from ..listings.counts import stored_instant
 from ..listings.damage import ERRORS, is_damage
 from ..listings.run_outlook import outlook_of
+from ..listings.statement import Part, rows_of, stored_instant
 from ..models import FailedExecution, Job, RecurringExecution, RecurringTask
 from .registered import Moment
 from .scope import Scope
-from .statement import Part, rows_of
 
 #: Most recurring tasks that are looked at, and that are shown.
 LOOKED_AT, MOST = 500, 5

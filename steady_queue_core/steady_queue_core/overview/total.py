@@ -91,33 +91,16 @@ class Total(NamedTuple):
 
     def wait(self, share: float) -> float | None:
         """Return how long that share of the jobs waited at most; ``None`` if there are none."""
-        return quantile(unpacked(self.waits), share, self.wait_max)
+        return histogram.quantile(unpacked(self.waits), share, self.wait_max)
 
     def run(self, share: float) -> float | None:
         """Return how long that share of the attempts took at most; ``None`` if there are none."""
-        return quantile(unpacked(self.runs), share, self.run_max)
+        return histogram.quantile(unpacked(self.runs), share, self.run_max)
 
 
 def _numbers(values: Sequence[Any]) -> Sequence[int]:
     is_sound = {*map(type, values)} <= {int} and min(values, default=0) >= 0
     return values if is_sound else [*map(number, values)]
-
-
-def quantile(counters: Sequence[int], share: float, most: float) -> float | None:
-    """Return the duration up to which that share of what a histogram counts lies, in milliseconds;
-    ``most`` is the longest of all. It is estimated within the power of two that it is in."""
-    wanted, before = share * sum(counters), 0
-    if not wanted:
-        return None
-    for position, counter in enumerate(counters):
-        if counter and before + counter >= wanted:
-            lower = histogram.BOUNDS[position - 1] if position else 0
-            inside = position < len(histogram.BOUNDS)
-            upper = histogram.BOUNDS[position] if inside else max(most, lower)
-            found = lower + (upper - lower) * (wanted - before) / counter
-            return min(found, most) if most >= lower else found
-        before += counter
-    return float(most)
 
 
 # A page that refreshes reads the same rows again: those of a week, of 50 queues and tasks.

@@ -45,6 +45,23 @@ def read(text: object) -> list[int]:
     return counters
 
 
+def quantile(counters: Sequence[int], share: float, most: float) -> float | None:
+    """Return the duration up to which that share of what a histogram counts lies, in milliseconds;
+    ``most`` is the longest of all. It is estimated within the power of two that it is in."""
+    wanted, before = share * sum(counters), 0
+    if not wanted:
+        return None
+    for position, counter in enumerate(counters):
+        if counter and before + counter >= wanted:
+            lower = BOUNDS[position - 1] if position else 0
+            inside = position < len(BOUNDS)
+            upper = BOUNDS[position] if inside else max(most, lower)
+            found = lower + (upper - lower) * (wanted - before) / counter
+            return min(found, most) if most >= lower else found
+        before += counter
+    return float(most)
+
+
 def _base36(number: int) -> str:
     digits = ""
     while number:

@@ -10,16 +10,12 @@ from django.db.models.functions import Mod
 
 from ..dialects import Dialect, portable
 from ..listings.counts import BoundedCount, count_each
-from ..models import (
-    BlockedExecution,
-    ClaimedExecution,
-    FailedExecution,
-    ReadyExecution,
-    Sample,
-    ScheduledExecution,
-)
+from ..listings.states import EXECUTIONS
+from ..models import ReadyExecution, Sample
 from .spans import HOUR, KEPT, MINUTE
 
+#: The states that are counted beside the ready jobs.
+STATES = ("scheduled", "blocked", "running", "failed")
 #: The name of the row for all queues together.
 ALL = ""
 #: Most queues that are told apart.
@@ -71,10 +67,8 @@ class Sampler:
 def _samples(connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -> list[Sample]:
     """Count the jobs; return the sample of all queues first."""
     using, minute = connection.alias, int(now.timestamp() // 60)
-    states = (ScheduledExecution, BlockedExecution, ClaimedExecution, FailedExecution)
-    scheduled, blocked, running, failed = count_each(
-        using, [model.objects.using(using).order_by("pk") for model in states]
-    )
+    states = [EXECUTIONS[name]._default_manager.using(using) for name in STATES]
+    counts = count_each(using, [rows.order_by("pk") for rows in states])
     names = dialect.list_queues(connection)[:MOST_QUEUES]
     queues = _ready(using, names)
     waits = [_milliseconds(each.first, now) for each in queues]
@@ -83,10 +77,7 @@ def _samples(connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -
         queue_name=ALL,
         ready=sum(each.number for each in queues),
         oldest_wait_ms=max(waits, default=0),
-        scheduled=scheduled.number,
-        blocked=blocked.number,
-        running=running.number,
-        failed=failed.number,
+        **{name: count.number for name, count in zip(STATES, counts, strict=True)},
     )
     others = [
         Sample(minute=minute, queue_name=name, ready=each.number, oldest_wait_ms=wait)
