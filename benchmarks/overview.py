@@ -115,7 +115,7 @@ def fill(alias: str, jobs: int) -> None:
     from steady_queue_core.dialects.database import Database
     from steady_queue_core.models import Sample, Statistic
     from steady_queue_core.statistics.recent_hours import sum_up
-    from steady_queue_core.statistics.spans import HOUR, MINUTE, RECENT_HOUR
+    from steady_queue_core.statistics.tally import HOUR, MINUTE, RECENT_HOUR
     from tests.million.building import Shape, analyze, build
 
     build(alias, Shape.of(jobs))

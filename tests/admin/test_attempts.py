@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 import steady_queue_core
 from steady_queue_core import task
-from steady_queue_core.admin.tracebacks import library, pieces_of
+from steady_queue_core.admin.detail import library, pieces_of
 from steady_queue_core.models import Job, Process
 from steady_queue_core.processes.worker.error_text import Attempted, Failure, appended
 from steady_queue_core.tasks import stored_errors as stored

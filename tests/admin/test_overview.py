@@ -40,7 +40,7 @@ from steady_queue_core.models import (
     Statistic,
 )
 from steady_queue_core.overview import closer
-from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
+from steady_queue_core.statistics.tally import HOUR, RECENT_HOUR
 
 from ..doctor.ward import HOUR as AN_HOUR
 from ..overview.planting import TASK, Garden, plant

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from steady_queue_core import arguments, schedule_recurring_task, task
-from steady_queue_core.listings import redaction
-from steady_queue_core.listings.redaction import HIDDEN, Redactor
+from steady_queue_core.listings import payloads
+from steady_queue_core.listings.payloads import HIDDEN, Redactor
 from steady_queue_core.models import Job, RecurringTask
 
 from ..app.tasks import make_token, noop, sign_up
@@ -125,7 +125,7 @@ def test_the_names_can_be_set(settings: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert Redactor().is_secret("Shoe_Size")
     assert Redactor().is_secret("password")  # As on Django's error pages.
     assert not Redactor().is_secret("pwd")
-    monkeypatch.setattr(redaction, "get_default_exception_reporter_filter", ShowsAll)
+    monkeypatch.setattr(payloads, "get_default_exception_reporter_filter", ShowsAll)
     assert not Redactor().is_secret("password")
     settings.STEADY_QUEUE = {"hidden_arguments": "("}
     assert Redactor().is_secret("pwd")

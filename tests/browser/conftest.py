@@ -11,7 +11,7 @@ from django.conf import settings as django_settings
 from django.contrib.auth.models import Permission
 from django.test import TransactionTestCase
 
-from steady_queue_core.overview import registered
+from steady_queue_core.overview import busy
 
 from ..admin.places import tasks_in
 from ..admin.visitor import Visitor
@@ -36,7 +36,7 @@ def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[Site]:
     tasks = tasks_in("default")
     tasks["default"]["OPTIONS"] |= OPTIONS
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registered.Moment, "minute", Situation.minute)
+        patch.setattr(busy.Moment, "minute", Situation.minute)
         site = Site(django_settings.MIDDLEWARE, tasks)
         yield site
         site.close()

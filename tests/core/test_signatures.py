@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from steady_queue_core import Unique, call, enqueue_many, limits_concurrency, task
 from steady_queue_core.arguments import DeserializationError, ModelReference
-from steady_queue_core.listings.redaction import Redactor
+from steady_queue_core.listings.payloads import Redactor
 from steady_queue_core.models import Job
 from steady_queue_core.tasks import signature as signatures
 from steady_queue_core.tasks.model_arguments import require_permitted_models

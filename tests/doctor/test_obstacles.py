@@ -13,7 +13,7 @@ from django.db import connections
 
 from steady_queue_core.checks import check_jobs_left_behind
 from steady_queue_core.dialects.registry import override
-from steady_queue_core.doctor import Finding, access, examine, examine_job, round
+from steady_queue_core.doctor import Finding, access, examine, examine_job, patient
 from steady_queue_core.doctor.patient import Patient
 from steady_queue_core.listings import counts
 from steady_queue_core.models import Process, ReadyExecution
@@ -266,6 +266,6 @@ def test_a_connection_that_is_lost_meanwhile(monkeypatch: pytest.MonkeyPatch) ->
         yield
 
     monkeypatch.setattr(type(ward.dialect), "is_lost_connection", lambda *_: True)
-    [found] = round.findings_of((lost,), Patient("default"))
+    [found] = patient.findings_of((lost,), Patient("default"))
     assert found.code == "database-unreachable"
     assert Process.objects.exists()

@@ -10,7 +10,7 @@ from django.db.transaction import atomic, set_rollback
 from steady_queue_core.dialects import tables
 from steady_queue_core.models import Sample, Statistic
 from steady_queue_core.overview import WINDOWS, Overview, Scope
-from steady_queue_core.statistics.spans import HOUR, MINUTE, RECENT_HOUR
+from steady_queue_core.statistics.tally import HOUR, MINUTE, RECENT_HOUR
 
 from .conftest import LARGE, Histories
 from .costs import Meter

@@ -22,9 +22,8 @@ from steady_queue_core.models import (
     ScheduledExecution,
     Statistic,
 )
-from steady_queue_core.statistics.spans import ALL_TIME
 from steady_queue_core.statistics.storage import store
-from steady_queue_core.statistics.tally import Tally
+from steady_queue_core.statistics.tally import ALL_TIME, Tally
 
 from .. import documents
 from .everywhere import Jobs, on_every_database

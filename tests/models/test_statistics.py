@@ -18,10 +18,16 @@ from steady_queue_core.statistics import sampler as sampler_module
 from steady_queue_core.statistics import sums as sums_module
 from steady_queue_core.statistics.recent_hours import RecentHours, sum_up
 from steady_queue_core.statistics.sampler import Sampler
-from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE, QUARTER_SUM, RECENT_HOUR
 from steady_queue_core.statistics.storage import RollUp, roll_up, store
 from steady_queue_core.statistics.sums import Sums
-from steady_queue_core.statistics.tally import Tally
+from steady_queue_core.statistics.tally import (
+    ALL_TIME,
+    HOUR,
+    MINUTE,
+    QUARTER_SUM,
+    RECENT_HOUR,
+    Tally,
+)
 
 from .everywhere import Jobs, on_every_database
 

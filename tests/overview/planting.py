@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from steady_queue_core.models import Sample, Statistic
-from steady_queue_core.overview import Overview, Scope, closer, registered
-from steady_queue_core.statistics.spans import MINUTE
-from steady_queue_core.statistics.tally import Tally
+from steady_queue_core.overview import Overview, Scope, busy, closer
+from steady_queue_core.statistics.tally import MINUTE, Tally
 
 from ..admin.places import tasks_in
 from ..doctor.ward import Ward
@@ -76,6 +75,6 @@ def plant(request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.Mon
     parameters = getattr(getattr(request.node, "callspec", None), "params", {})
     using = parameters.get("using", "default")
     settings.TASKS = tasks_in(using)
-    monkeypatch.setattr(registered.Moment, "minute", Garden.minute)
+    monkeypatch.setattr(busy.Moment, "minute", Garden.minute)
     closer.forget()  # What a test before this one has found.
     return Garden(using)

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from steady_queue_core.models import Queue, RecurringTask, Sample, Statistic
-from steady_queue_core.overview import WINDOWS, history_rows, lengths, queues
+from steady_queue_core.overview import WINDOWS, history_rows, queues
 from steady_queue_core.overview.total import Total
 from steady_queue_core.statistics import histogram
 from steady_queue_core.statistics.histogram import quantile
-from steady_queue_core.statistics.spans import HOUR, QUARTER_SUM, RECENT_HOUR
+from steady_queue_core.statistics.tally import HOUR, QUARTER_SUM, RECENT_HOUR
 
 from ..models.everywhere import on_every_database
 from .planting import TASK, Garden
@@ -191,7 +191,7 @@ def test_samples_of_another_time_tell_no_rate(using: str, garden: Garden) -> Non
 def test_more_ready_jobs_than_are_counted_tell_no_rate(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lengths, "CAP", 2)
+    monkeypatch.setattr(queues, "CAP", 2)
     garden.ready(3, "mail"), garden.sample(10)
     [line] = garden.look().queues
     assert line.in_rate is None
@@ -201,7 +201,7 @@ def test_more_ready_jobs_than_are_counted_tell_no_rate(
 def test_many_long_queues_are_counted_less_far_each(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lengths, "OF_QUEUES", 6)
+    monkeypatch.setattr(queues, "OF_QUEUES", 6)
     garden.ready(3, "mail"), garden.ready(4, "web")
     assert {each.name: each.listed.ready.text for each in garden.look().queues} == {
         "mail": "3",

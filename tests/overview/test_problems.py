@@ -19,8 +19,8 @@ from steady_queue_core.models import (
     RecurringTask,
     ScheduledExecution,
 )
-from steady_queue_core.overview import registered
-from steady_queue_core.statistics.spans import RECENT_HOUR
+from steady_queue_core.overview import busy
+from steady_queue_core.statistics.tally import RECENT_HOUR
 
 from ..admin.places import tasks_in
 from ..doctor.pasting import require_pasteable
@@ -124,8 +124,8 @@ def a_clock_that_was_set_back(garden: Garden, settings: Any) -> None:
 
 @situation("clock-skew", "processes")
 def a_clock_that_is_off(garden: Garden, settings: Any) -> None:
-    real = registered.host_time
-    settings.PATCH.setattr(registered, "host_time", lambda: real() - timedelta(seconds=90))
+    real = busy.host_time
+    settings.PATCH.setattr(busy, "host_time", lambda: real() - timedelta(seconds=90))
 
 
 @situation("versions-differ", "processes")
@@ -292,7 +292,7 @@ def test_what_a_cause_explains_is_not_told_once_more(garden: Garden) -> None:
 def test_the_hour_of_the_last_minutes_is_not_usual(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (Garden, registered.Moment):
+    for each in (Garden, busy.Moment):
         monkeypatch.setattr(each, "minute", 60 * 490_000 + 5)
     garden.count(7, failed=15), garden.count(30, finished=15)
     garden.count(7, span=RECENT_HOUR, failed=15, finished=15)

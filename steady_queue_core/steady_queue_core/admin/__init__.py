@@ -25,8 +25,7 @@ from .batches import BatchAdmin
 from .jobs import JobAdmin
 from .limits import RateAdmin, SemaphoreAdmin
 from .overview import OverviewAdmin
-from .process_ends import ProcessEndAdmin
-from .processes import ProcessAdmin
+from .processes import ProcessAdmin, ProcessEndAdmin
 from .queues import QueuesAdmin
 from .recurring_tasks import RecurringTaskAdmin
 from .shares import ShareAdmin

@@ -17,7 +17,7 @@ from django.urls import URLPattern, path
 
 from ..dialects import is_storable
 from ..listings.damage import suppress_damage
-from ..listings.listing import Listing, ModelListing
+from ..listings.keyset import Listing, ModelListing
 from ..listings.visibility import VisibleJobs
 from ..models import Job
 from ..models.job import parse_job_id

@@ -18,8 +18,7 @@ from ..dialects.membership import CHAIN, FAILURES, GROUP, WORKFLOW
 from ..listings.counts import BoundedCount, count_each
 from ..listings.damage import read_in_order
 from ..listings.job_listing import LOOKED_AT
-from ..listings.keyset import START, Cursor, Key, Order
-from ..listings.listing import Page, split_page
+from ..listings.keyset import START, Cursor, Key, Order, Page, split_page
 from ..listings.visibility import is_unrestricted
 from ..models import BatchMember, JobBatch
 from ..models.job import parse_job_id

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ..listings.counts import BoundedCount, ResultCount
-from ..listings.listing import Listing, Page
+from ..listings.keyset import Listing, Page
 from . import databases
 
 

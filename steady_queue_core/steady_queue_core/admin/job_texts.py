@@ -13,20 +13,19 @@ from ..listings.damage import DAMAGED, suppress_damage
 from ..listings.payloads import (
     TOO_LONG,
     UNREADABLE,
+    Redactor,
     ShownValue,
     shown_call,
     shown_result,
     shown_value,
 )
-from ..listings.redaction import Redactor
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import workers_of
 from ..tasks.stored_errors import MOST_READ as MOST_STORED
 from ..tasks.stored_errors import latest_errors
 from ..tasks.stored_payloads import call_text, checkpoint_text, step_text
 from . import texts
-from .detail import Section, Text, Tracebacks
-from .tracebacks import pieces_of
+from .detail import Section, Text, Tracebacks, pieces_of
 
 #: Number of errors shown, the most recent ones.
 MOST_ERRORS = 20

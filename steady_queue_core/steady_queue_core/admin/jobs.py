@@ -20,6 +20,7 @@ from ..listings.job_listing import JobListing
 from ..listings.job_rows import RELATED, read_briefly, state_of
 from ..listings.states import FAILED, STATES
 from ..models.job import parse_job_id
+from .batch_page import batch_sections
 from .change_list import KeysetChangeList
 from .error_groups import error_groups_page, group_link, groups_url
 from .export import export, export_links
@@ -41,7 +42,6 @@ from .job_columns import COLUMNS_BY_STATE
 from .job_links import JobLinks
 from .job_page import sections_of
 from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
-from .members import batch_sections
 from .page_links import PageLinks
 from .recent_acts import recent_acts_page
 

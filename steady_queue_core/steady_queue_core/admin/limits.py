@@ -11,8 +11,8 @@ from django.utils.html import format_html
 from ..dialects import is_storable
 from ..dialects.database import Database
 from ..listings.counts import count_each
+from ..listings.keyset import ModelListing
 from ..listings.limits import ListedRate, duration_of, rate_in_words
-from ..listings.listing import ModelListing
 from ..listings.states import BLOCKED
 from ..models import BlockedExecution
 from ..models.rate import number

@@ -27,7 +27,7 @@ from .base import QueueAdmin
 from .error_groups import RETRY_ALL
 from .filters import MOST_CHOICES, queues_of_tasks
 from .overview_charts import charts
-from .overview_links import Links, parameters
+from .page_links import Links, parameters
 from .rendering import STYLE
 
 SELECTED = SafeString(" selected")

@@ -20,7 +20,7 @@ from ..overview.total import Total
 from . import texts
 from .charts_svg import spark_svg
 from .overview_charts import clock_of, milliseconds, number
-from .overview_links import Links
+from .page_links import Links
 from .table_html import Table, bad, hidden, link, named, titled
 
 DASH = "-"

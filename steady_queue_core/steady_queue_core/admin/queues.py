@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
 from django.contrib.admin.utils import quote
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
+from django.utils.html import format_html
 
 from ..configuration.queues import LONGEST_NAME
 from ..dialects import fair_queues_in, is_storable
@@ -19,16 +23,82 @@ from ..listings.counts import BoundedCount, count_each
 from ..listings.damage import read_each
 from ..listings.job_listing import JobListing
 from ..listings.job_rows import read_briefly
+from ..listings.keyset import Order, Page, split_page
 from ..listings.states import READY
 from ..listings.visibility import is_unrestricted
 from ..models import Job, Overview, Pause, Queue, ReadyExecution
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin, permission
+from .columns import attribute, column
+from .detail import Fields
 from .filters import DatabaseFilter, queue_names
 from .job_actions import DISCARD
-from .overview_links import back_to
-from .queue_list import QueueListing, fair, name, oldest, queue_fields, ready, state
+from .page_links import back_to
+
+
+@dataclass(frozen=True)
+class QueueListing:
+    """Queues by name. Only paused queues have a row."""
+
+    queryset: QuerySet[Any]
+    #: Sorted.
+    names: list[str]
+
+    def page(self, cursor: str, size: int) -> Page:
+        start = Order(Pause, ("queue_name",)).parse(cursor)
+        if start.key is None:
+            names = self.names
+        elif start.backwards:
+            names = self.names[: bisect_left(self.names, start.key[0])][::-1]
+        else:
+            names = self.names[bisect_right(self.names, start.key[0]) :]
+        keys, page = split_page([(each,) for each in names[: size + 1]], start, size)
+        return page._replace(rows=[Pause(queue_name=each) for (each,) in keys])
+
+    def count(self) -> BoundedCount:
+        return BoundedCount(len(self.names))
+
+
+name = attribute("queue", "queue_name")
+
+
+@column("state")
+def state(queue: Any) -> str:
+    if not queue.paused:
+        return "open"
+    return format_html("<strong>{}</strong>", texts.dated("paused", queue.paused_since))
+
+
+@column("ready")
+def ready(queue: Any) -> str:
+    return format_html('<a href="{}">{}</a>', queue.jobs_url, queue.count.text)
+
+
+@column("oldest wait")
+def oldest(queue: Any) -> str:
+    return texts.between(queue.count.first, queue.present)
+
+
+@column("shared fairly")
+def fair(queue: Any) -> str:
+    """Return the weight that keys of a fair queue have by default; nothing for other queues."""
+    return "" if queue.weight is None else f"weight {queue.weight:g}"
+
+
+def queue_fields(queue: Any) -> Fields:
+    """Return the fields of the page of a queue."""
+    return Fields(
+        "Queue",
+        [
+            ("Name", texts.clean(queue.queue_name)),
+            ("State", state(queue)),
+            ("Shared fairly", fair(queue)),
+            ("Paused since", texts.moment(queue.paused_since)),
+            ("Ready jobs", ready(queue)),
+            ("Oldest wait", oldest(queue)),
+        ],
+    )
 
 
 class QueuesAdmin(QueueAdmin):

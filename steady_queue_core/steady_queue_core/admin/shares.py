@@ -18,7 +18,7 @@ from .. import shares
 from ..dialects import fair_queues_in, is_storable
 from ..fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from ..listings.damage import read_each
-from ..listings.listing import ModelListing
+from ..listings.keyset import ModelListing
 from ..models import Share
 from ..shares import fair_queue
 from . import databases, texts

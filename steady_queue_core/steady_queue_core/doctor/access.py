@@ -18,8 +18,7 @@ from ..models.readiness import pending_migrations, require_tables
 from ..models.recorded import misfit_in
 from .environment import observations
 from .finding import Finding, problem
-from .patient import Patient
-from .round import findings_of, unreachable
+from .patient import Patient, findings_of, unreachable
 
 
 def obstacles(using: str) -> list[Finding]:

@@ -15,13 +15,11 @@ from ..listings.processes import ListedProcess
 from ..listings.wording import duration, name
 from ..models import ClaimedExecution, Process, Statistic
 from ..statistics import histogram
-from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
-from ..statistics.tally import number
+from ..statistics.tally import HOUR, MINUTE, RECENT_HOUR, number
 from .finding import Finding, many, problem, warning
-from .patient import Patient
+from .patient import Patient, few
 from .processes import START, described, silent_for
 from .queues import threads_of, waits_long
-from .round import few
 
 #: A job that runs longer is worth a look.
 LONG = timedelta(hours=1)

@@ -19,8 +19,7 @@ from . import (
     schedules,
 )
 from .finding import Finding, in_order
-from .patient import Patient
-from .round import findings_of
+from .patient import Patient, findings_of
 
 #: In the order in which they read: what is wrong with the surroundings is known first.
 EXAMINATIONS = (

@@ -8,8 +8,9 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError
 
 from ..configured_backends import backends_on, queue_databases
+from ..errors import TaskCancelled, TaskExpired, UnregisteredTaskError
 from ..listings.damage import ERRORS, is_damage
-from ..listings.wording import line
+from ..listings.wording import MOST_NAME, between, line, moment, name
 from ..models import (
     BlockedExecution,
     ClaimedExecution,
@@ -19,9 +20,83 @@ from ..models import (
     ScheduledExecution,
     WaitingExecution,
 )
-from . import job_ends, job_waits
-from .finding import Finding, problem
+from ..tasks.metadata import JobMetadata
+from . import job_waits
+from .claims import remedy
+from .finding import Finding, info, path_of, problem
 from .patient import Patient
+from .processes import described, silent_for
+
+
+def of_claimed(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
+    """Yield who runs a job."""
+    process = next((each for each in patient.processes if each.pk == row.process_id), None)
+    since = f"{between(row.created_at, patient.present)} ago, at {moment(row.created_at)}"
+    who = "a process that is not registered" if process is None else described(process)
+    claimed = f"Job {job.pk} ({name(job.task_path)}) was claimed by {who} {since}"
+    if process is None:
+        yield problem("claim-orphaned", f"{claimed}: it does not go on.", remedy(patient))
+    elif not process.is_live:
+        heard = silent_for(process)
+        yield problem(
+            "claim-stale",
+            f"{claimed}, and that was heard {heard}: the job does not go on.",
+            remedy(patient),
+        )
+    else:
+        asked = " It was asked to end." if job.is_cancelled else ""
+        yield info(
+            "job-running",
+            f"{claimed}, which was heard {silent_for(process)}; attempt {job.attempts + 1}.{asked}",
+            "If it takes too long: kill -USR2 to its supervisor logs what it does. To end it: "
+            f"{patient.command('cancel', job.pk)}",
+        )
+
+
+def of_finished(job: Job) -> Finding:
+    """Return what there is to say of a job that has finished."""
+    said = f"Job {job.pk} has finished at {moment(job.finished_at)}, in attempt {job.attempts}."
+    discarded = JobMetadata.read(job.metadata).discarded
+    if discarded is not None:
+        said += f" Its task has discarded itself: {name(discarded)}"
+    return info("job-finished", said)
+
+
+def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
+    """Return why a job has failed."""
+    path = str(row.exception_class)
+    when = f"Job {job.pk} ({name(job.task_path)})"
+    if path == path_of(TaskCancelled):
+        said = f"{when} was cancelled at {moment(row.created_at)}."
+        remedy = f"If that was a mistake: {patient.command('retry', job.pk)}"
+        return [problem("job-cancelled", said, remedy)]
+    if path == path_of(TaskExpired):
+        said = f"{when} had not started when it expired; that was noticed {moment(row.created_at)}."
+        remedy = "See why jobs of its queue wait; raise expires for the task, or enqueue it again."
+        return [problem("job-expired", said, remedy)]
+    if path == path_of(UnregisteredTaskError):
+        said = f"{when} has failed: no worker knew its task in time."
+        remedy = (
+            "Define the task under that name again, restart the workers, and then: "
+            f"{patient.command('retry', job.pk)}"
+        )
+        return [problem("job-task-unknown", said, remedy)]
+    used = f"after {job.attempts} of {abs(job.max_attempts)} attempts"
+    error = f"{name(path)}: {first_line(row.message)}"
+    return [
+        problem(
+            "job-failed",
+            f"{when} has failed for good, {used}, with {error}",
+            f"Once the cause is mended: {patient.command('retry', job.pk)}",
+        ),
+    ]
+
+
+def first_line(message: object) -> str:
+    """Return the first line of an error, printable."""
+    lines = str(message).strip().splitlines()
+    return name(lines[0][: 2 * MOST_NAME]) if lines else "(no message)"
+
 
 #: In the order in which most jobs pass through them: who moves on meanwhile is met later.
 STATES: tuple[tuple[Any, Callable[[Patient, Job, Any], Iterable[Finding]]], ...] = (
@@ -29,8 +104,8 @@ STATES: tuple[tuple[Any, Callable[[Patient, Job, Any], Iterable[Finding]]], ...]
     (ScheduledExecution, job_waits.of_scheduled),
     (BlockedExecution, job_waits.of_blocked),
     (ReadyExecution, job_waits.of_ready),
-    (ClaimedExecution, job_ends.of_claimed),
-    (FailedExecution, job_ends.of_failed),
+    (ClaimedExecution, of_claimed),
+    (FailedExecution, of_failed),
 )
 LARGE = ("arguments", "return_value", "worker_ids")
 
@@ -65,7 +140,7 @@ def findings(job_id: int, patient: Patient) -> Iterator[Finding]:
                 yield from examine(patient, job, row)
                 return
         if job.finished_at is not None:
-            yield job_ends.of_finished(job)
+            yield of_finished(job)
             return
     yield problem(
         "job-stateless",

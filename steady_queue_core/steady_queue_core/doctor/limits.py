@@ -15,9 +15,8 @@ from ..listings.counts import count_each
 from ..listings.wording import duration, name
 from ..models import BlockedExecution, ClaimedExecution, Permit, ReadyExecution, Semaphore
 from .finding import Finding, many, problem, warning
-from .patient import Patient
+from .patient import Patient, few
 from .processes import described
-from .round import few
 
 MOST = 1_000
 

@@ -13,8 +13,7 @@ from ..listings.queues import ListedQueue
 from ..listings.wording import name
 from ..models import ClaimedExecution, ReadyExecution, ScheduledExecution
 from .finding import Finding, warning
-from .patient import Patient
-from .round import few
+from .patient import Patient, few
 
 #: So many of the next jobs, and of those that run, are looked at.
 NEXT, RUNNING = 1_000, 500

@@ -1,18 +1,21 @@
-"""Patient: the queue of one database, as it is at one moment."""
+"""Patient: the queue of one database, as it is at one moment, and the rounds of examinations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 
 from ..configuration import ConfigurationError, ResolvedOptions, load
 from ..configured_backends import backends_on, options_on, queue_databases
 from ..dialects import portable
 from ..dialects.database import Database
+from ..dialects.observation import kept_apart
+from ..listings import wording
 from ..listings.counts import BoundedCount, count_each
 from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
@@ -21,7 +24,7 @@ from ..models import ScheduledExecution
 from ..processes.base.registration import ProcessLocation
 from ..processes.supervisor.launch import import_tasks
 from ..tasks.definition import known_task
-from .finding import command
+from .finding import Finding, command, info, problem
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)
@@ -133,3 +136,48 @@ def marked(processes: list[ListedProcess]) -> list[ListedProcess]:
         if ProcessLocation.of(process.row).is_dead(process.row.pid):
             process.state = ENDED
     return processes
+
+
+Examination = Callable[[Patient], Iterable[Finding]]
+
+CONNECT = (
+    "See whether the server runs and answers, and whether the address, user and password in "
+    "DATABASES are right. The queue's processes wait until it is back."
+)
+
+
+def findings_of(examinations: Sequence[Examination], patient: Patient) -> list[Finding]:
+    """Return what these examinations find."""
+    found: list[Finding] = []
+    for examination in examinations:
+        try:
+            with kept_apart(connections[patient.using]):
+                found += examination(patient)
+        except Exception as error:  # Whatever it is: the others may find the cause.
+            connection = connections[patient.using]
+            if patient.database.dialect.is_lost_connection(connection, error):
+                return [unreachable(patient.using, error)]
+            found.append(_not_examined(examination, error))
+    return found
+
+
+def unreachable(using: str, error: Exception) -> Finding:
+    """Return the finding that a database does not answer."""
+    said = wording.line(error) or type(error).__name__
+    return problem("database-unreachable", f'Database "{using}" does not answer: {said}', CONNECT)
+
+
+def few(findings: Iterator[Finding], most: int = 5) -> Iterator[Finding]:
+    """Yield the first ones of alike findings."""
+    for _, finding in zip(range(most), findings, strict=False):
+        yield finding
+
+
+def _not_examined(examination: Examination, error: Exception) -> Finding:
+    module = getattr(examination, "__module__", "").rpartition(".")[2]
+    what = f"{module}: {getattr(examination, '__name__', '')}".replace("_", " ")
+    return info(
+        "not-examined",
+        f"Could not be examined ({what}): {type(error).__name__}: {wording.line(error)[:500]}",
+        "If a privilege is missing, grant it, or have somebody with more rights run the doctor.",
+    )

@@ -10,8 +10,7 @@ from ..listings.counts import BoundedCount
 from ..listings.processes import ListedProcess
 from ..listings.wording import duration, name
 from .finding import Finding, info, many, problem, warning
-from .patient import ENDED, Patient
-from .round import few
+from .patient import ENDED, Patient, few
 
 START = "Start the queue: python manage.py steady_queue"
 

@@ -11,9 +11,8 @@ from ..listings.queues import ListedQueue
 from ..listings.wording import duration, name
 from .finding import Finding, many, problem, warning
 from .next_jobs import backlog
-from .patient import Patient
+from .patient import Patient, few
 from .processes import described, silent_for
-from .round import few
 
 #: Waiting longer is slow.
 SLOW = timedelta(minutes=5)

@@ -13,8 +13,7 @@ from ..models import RecurringTask
 from ..schedules.span import Span
 from ..schedules.stored import stored_schedule
 from .finding import Finding, many, problem, warning
-from .patient import Patient
-from .round import few
+from .patient import Patient, few
 
 #: A run that is not enqueued by then is late.
 LATE = timedelta(minutes=1)

@@ -13,8 +13,7 @@ from django.db.models.lookups import Contains
 
 from .damage import read_each
 from .job_rows import LARGE
-from .payloads import MOST_READ, shown_call
-from .redaction import Redactor
+from .payloads import MOST_READ, Redactor, shown_call
 
 
 def contains(text: str, *columns: str) -> Q:

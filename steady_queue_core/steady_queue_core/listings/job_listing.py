@@ -14,8 +14,7 @@ from .argument_search import ArgumentSearch, Examined, contains
 from .counts import BoundedCount, count_each
 from .damage import suppress_damage
 from .job_rows import read_jobs
-from .keyset import Cursor, Key, Order
-from .listing import Page, split_page
+from .keyset import Cursor, Key, Order, Page, split_page
 from .period import ALWAYS, Period
 from .states import FAILED, State
 from .visibility import VisibleJobs

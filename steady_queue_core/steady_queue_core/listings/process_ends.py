@@ -10,8 +10,7 @@ from typing import Any
 from ..models import ProcessEnd
 from ..models.job import parse_job_id
 from .damage import read_in_order
-from .keyset import START, Order
-from .listing import ModelListing
+from .keyset import START, ModelListing, Order
 
 #: What the words for a reason mean, for a column.
 REASONS = {

@@ -23,8 +23,7 @@ from ..listings.recurring import listed_schedules
 from ..listings.run_outlook import expected_after
 from ..logging import about, get_logger
 from ..models import ScheduledExecution, Statistic
-from ..statistics.spans import ALL_TIME
-from ..statistics.tally import Tally
+from ..statistics.tally import ALL_TIME, Tally
 
 logger = get_logger("steady_queue.metrics")
 

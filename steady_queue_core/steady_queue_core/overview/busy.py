@@ -1,5 +1,5 @@
 """What runs and is blocked in each queue and process, what runs for longest, which queues are
-paused, and what time it is."""
+paused, which processes are registered, and what time it is."""
 
 from __future__ import annotations
 
@@ -15,14 +15,43 @@ from django.db.models import OuterRef, Subquery
 from ..dialects import portable
 from ..dialects.database import Database
 from ..doctor.environment import host_time
+from ..doctor.patient import marked
 from ..listings.counts import CAP
 from ..listings.damage import suppress_damage
-from ..listings.processes import ListedProcess
+from ..listings.processes import ListedProcess, listed, read_processes
 from ..listings.statement import Part, rows_of, stored_instant
 from ..models import BlockedExecution, ClaimedExecution, Job, Pause
-from .registered import Moment
 from .scope import Scope
 from .total import Total
+
+
+class Moment(NamedTuple):
+    """The database's time, and that of this host before it was asked for and after."""
+
+    present: datetime
+    before: datetime
+    after: datetime
+
+    @property
+    def minute(self) -> int:
+        """Minutes since 1970, by the database's clock."""
+        return int(self.present.timestamp() // 60)
+
+
+def registered(
+    using: str, running: Mapping[int, int], earlier: Moment | None
+) -> tuple[Moment, list[ListedProcess]]:
+    """Return the time and the processes of a database, by one query; without processes it is
+    ``earlier``. ``running`` are their claimed jobs."""
+    before = host_time()
+    rows = read_processes(using)
+    after = host_time()
+    if rows:
+        moment = Moment(portable.aware(rows[0].present), before, after)
+    else:
+        moment = earlier or Moment(Database.of(using).current_time(), before, host_time())
+    return moment, marked(listed(using, rows, running))
+
 
 RUNNING, BLOCKED, PAUSED, LONGEST, PRESENT = range(5)
 #: So many of the jobs that run for longest are shown.

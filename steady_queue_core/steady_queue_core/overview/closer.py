@@ -26,8 +26,7 @@ from ..doctor import (
     queues,
     schedules,
 )
-from ..doctor.patient import Patient
-from ..doctor.round import findings_of
+from ..doctor.patient import Patient, findings_of
 
 #: Seconds for which what was found is told without another look, and the same of what is dearest;
 #: so many times as long as the look took, at least.

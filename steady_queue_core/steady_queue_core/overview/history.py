@@ -9,8 +9,7 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ..statistics.spans import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
-from ..statistics.tally import number
+from ..statistics.tally import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR, number
 from .history_rows import (
     BEFORE,
     COLUMNS,

@@ -23,7 +23,7 @@ from django.db.models.functions import Cast, Coalesce
 from ..listings.damage import suppress_damage
 from ..listings.statement import rows_of
 from ..models import Sample, Statistic
-from ..statistics.spans import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
+from ..statistics.tally import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .scope import DAY, LATELY, RECENT, Scope
 from .total import COUNTED, HISTOGRAMS, OUTCOMES
 

@@ -14,13 +14,11 @@ from ..doctor.patient import Patient
 from ..listings.damage import readable
 from ..listings.processes import ListedProcess
 from . import closer
-from .busy import Busy, LongRun, longest_runs
+from .busy import Busy, LongRun, Moment, longest_runs, registered
 from .causes import Causes, causes
 from .history import History
-from .lengths import Lengths
 from .problems import Evidence, Problem, problems
-from .queues import MOST_SHOWN, QueueLine, listed_queues, queue_lines, queue_names
-from .registered import Moment, registered
+from .queues import MOST_SHOWN, Lengths, QueueLine, listed_queues, queue_lines, queue_names
 from .schedules import NextRun, next_runs
 from .scope import LATELY, Scope
 from .total import Total

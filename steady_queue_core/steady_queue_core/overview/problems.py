@@ -15,10 +15,9 @@ from ..doctor import Finding, claims, dispatchers, environment, limits, processe
 from ..doctor.finding import many, place, problem, warning
 from ..doctor.patient import Patient
 from ..listings.wording import duration, name
-from .busy import LongRun
+from .busy import LongRun, Moment
 from .history import History
-from .lengths import Lengths
-from .registered import Moment
+from .queues import Lengths
 
 #: The pages of findings that are told as the doctor tells them; there is none for the others.
 PAGES = {

@@ -1,21 +1,74 @@
-"""The queues, each with what waits and runs there, and how fast that changes."""
+"""The states and queues, each with what waits and runs there, and how fast that changes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
-from ..listings.counts import BoundedCount
+from django.db.models import F
+
+from ..dialects import portable
+from ..listings.counts import CAP, Alike, BoundedCount, count_each
 from ..listings.processes import ListedProcess
 from ..listings.queues import ListedQueue, named_by_workers, queues_of
-from .busy import Busy
+from ..listings.states import EXECUTIONS
+from ..models import ReadyExecution, RecurringTask, ScheduledExecution
+from .busy import Busy, Moment
 from .history import History
-from .lengths import Lengths
-from .registered import Moment
 from .scope import LATELY, RECENT
 from .total import Total
+
+#: Ready jobs that are counted of all queues together: many long queues are counted less far each.
+OF_QUEUES = 30_000
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Counts up to a limit, each with the earliest instant of what was counted."""
+
+    states: dict[str, BoundedCount]
+    #: Scheduled jobs that should be ready by now, by their due times.
+    overdue: BoundedCount
+    #: Recurring tasks that are enabled.
+    schedules: BoundedCount
+    #: Ready jobs by queue.
+    queues: dict[str, BoundedCount] = field(default_factory=dict)
+
+    @classmethod
+    def of_nothing(cls) -> Lengths:
+        """Return what there is where nothing is read."""
+        nothing = BoundedCount(0)
+        return cls(dict.fromkeys(EXECUTIONS, nothing), overdue=nothing, schedules=nothing)
+
+    @classmethod
+    def of(cls, using: str, queues: Sequence[str], late: datetime) -> Lengths:
+        """Count in a database, by one query; jobs that were due before ``late`` are overdue."""
+        ready = ReadyExecution.objects.using(using).order_by("rank", "turn")
+        overdue = ScheduledExecution.objects.using(using).filter(due_at__lt=portable.storable(late))
+        selections = [
+            *(model._default_manager.using(using).order_by() for model in EXECUTIONS.values()),
+            overdue.order_by("due_at", "rank", "job"),
+            RecurringTask.objects.using(using).filter(enabled=True).order_by(),
+        ]
+        of_each = min(CAP, OF_QUEUES // max(1, len(queues)))
+        by_queue = Alike(lambda name: _dated(ready.filter(queue_name=name)), queues, of_each)
+        found = count_each(using, [*map(_dated, selections)], "moment", alike=by_queue)
+        number = len(EXECUTIONS)
+        return cls(
+            states=dict(zip(EXECUTIONS, found, strict=False)),
+            overdue=found[number],
+            schedules=found[number + 1],
+            queues=dict(zip(queues, found[number + 2 :], strict=True)),
+        )
+
+
+def _dated(rows: Any) -> Any:
+    by_due_time = "due_at" in rows.query.order_by
+    return rows.annotate(moment=F("due_at" if by_due_time else "created_at"))
+
 
 #: Most queues that are counted.
 MOST = 200

@@ -14,7 +14,7 @@ from ..listings.damage import ERRORS, is_damage
 from ..listings.run_outlook import outlook_of
 from ..listings.statement import Part, rows_of, stored_instant
 from ..models import FailedExecution, Job, RecurringExecution, RecurringTask
-from .registered import Moment
+from .busy import Moment
 from .scope import Scope
 
 #: Most recurring tasks that are looked at, and that are shown.

@@ -8,8 +8,7 @@ import time
 
 from ..dialects import ClaimedJob, Ending, Outcome
 from ..models import Statistic
-from .spans import ALL_TIME, KEPT, MINUTE
-from .tally import Tally
+from .tally import ALL_TIME, KEPT, MINUTE, Tally
 
 #: Seconds between two times that counts are stored.
 INTERVAL = 10.0

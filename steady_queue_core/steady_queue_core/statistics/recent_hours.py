@@ -7,9 +7,9 @@ from django.db.models import Q, QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .spans import GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .storage import BATCH, Upkeep
 from .sums import Sums, first_unsummed, forget, sum_up_quarter
+from .tally import GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 
 
 def sum_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:

@@ -12,7 +12,7 @@ from ..dialects import Dialect, portable
 from ..listings.counts import BoundedCount, count_each
 from ..listings.states import EXECUTIONS
 from ..models import ReadyExecution, Sample
-from .spans import HOUR, KEPT, MINUTE
+from .tally import HOUR, KEPT, MINUTE
 
 #: The states that are counted beside the ready jobs.
 STATES = ("scheduled", "blocked", "running", "failed")

@@ -12,8 +12,20 @@ from django.db.models import QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .spans import ALL_TIME, GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
-from .tally import HISTOGRAMS, MAXIMA, SUMS, Tally
+from .tally import (
+    ALL_TIME,
+    GRACE,
+    HISTOGRAMS,
+    HOUR,
+    KEPT,
+    MAXIMA,
+    MINUTE,
+    QUARTER,
+    QUARTER_SUM,
+    RECENT_HOUR,
+    SUMS,
+    Tally,
+)
 
 KEY = ["span", "minute", "queue_name", "task_path", "writer"]
 COUNTED = ["stored_minute", *SUMS, *MAXIMA, *HISTOGRAMS]

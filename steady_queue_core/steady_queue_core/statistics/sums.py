@@ -10,9 +10,8 @@ from django.db.models import Count, QuerySet, Sum
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .spans import GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .storage import BATCH, NOBODY, store
-from .tally import Tally
+from .tally import GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR, Tally
 
 
 class Sums:

@@ -107,7 +107,7 @@ def _may_tell_arguments() -> bool:
 
 
 def _arguments(result: Any) -> dict[str, Any]:
-    from ...listings.redaction import Redactor
+    from ...listings.payloads import Redactor
 
     redactor = Redactor()
     names = redactor.names(result.task.module_path, len(result.args))

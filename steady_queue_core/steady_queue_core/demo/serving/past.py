@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterator
 
 from ...models import Sample, Statistic
-from ...statistics.spans import HOUR, KEPT, MINUTE, RECENT_HOUR
-from ...statistics.tally import HISTOGRAMS, SUMS, Tally
+from ...statistics.tally import HISTOGRAMS, HOUR, KEPT, MINUTE, RECENT_HOUR, SUMS, Tally
 from .traffic import ENQUEUED, OTHERS, Traffic, busyness
 
 DAY, WEEK = 24 * 60, 7 * 24 * 60
