@@ -22,6 +22,7 @@ from ..listings.visibility import VisibleJobs
 from ..models import Job
 from ..models.job import parse_job_id
 from . import databases, texts
+from .actions import BatchResult, log_action
 from .change_list import KeysetChangeList
 from .rendering import STYLE, RenderingAdmin
 
@@ -138,6 +139,26 @@ class QueueAdmin(RenderingAdmin):
         if isinstance(self.opts.pk, AutoField):
             keep_ids(request)
         return super().changelist_view(request, extra_context)
+
+    def report(
+        self,
+        request: HttpRequest,
+        which: str,
+        done: str,
+        result: BatchResult,
+        left_alone: str,
+        *,
+        goes_on: bool = False,
+    ) -> None:
+        """Tell the user and the log what was done to many rows; ``which``: their names."""
+        self.message_user(request, f"{done}.", messages.SUCCESS)
+        if result.changed < result.requested:
+            skipped = result.requested - result.changed
+            left = f"{skipped:,} {left_alone} and were left alone."
+            self.message_user(request, left, messages.WARNING)
+        if result.stopped and not goes_on:
+            self.message_user(request, result.hint, messages.WARNING)
+        log_action(request, which, done)
 
     # --- pages of one row ---
 

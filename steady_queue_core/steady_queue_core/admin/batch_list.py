@@ -18,7 +18,7 @@ from ..dialects.membership import CHAIN, FAILURES, GROUP, WORKFLOW
 from ..listings.counts import BoundedCount, count_each
 from ..listings.damage import read_in_order
 from ..listings.job_listing import LOOKED_AT
-from ..listings.keyset import START, Cursor, Key, Order, Page, split_page
+from ..listings.keyset import START, Cursor, Key, Order, Page, split_page, unfinished
 from ..listings.visibility import is_unrestricted
 from ..models import BatchMember, JobBatch
 from ..models.job import parse_job_id
@@ -71,12 +71,7 @@ class BatchListing:
         matching = self._matching(keys)
         shown, page = split_page([key for key in keys if key[0] in matching], start, size)
         if self._examines and len(keys) >= limit and len(matching) <= size:
-            last = Cursor(keys[-1], backwards=start.backwards)
-            page = page._replace(unfinished=True)
-            if start.backwards:
-                page = page._replace(previous=last)
-            else:
-                page = page._replace(following=last)
+            page = unfinished(page, start, keys[-1])
         rows, damaged = read_in_order(self.visible.defer(*LARGE), [key for (key,) in shown])
         return page._replace(rows=rows, damaged=damaged)
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from .. import arguments
-from ..arguments import DeserializationError
 from ..batches.members import members_of
 from ..batches.nodes import Node, read_nodes
 from ..batches.picture import MOST_NODES, Picture, read_picture, run_when_of
@@ -20,7 +18,7 @@ from ..dialects.membership import FAILURES, DependencyState
 from ..listings.counts import BoundedCount, count_each
 from ..listings.damage import DAMAGED, suppress_damage
 from ..listings.keyset import Order, split_page
-from ..listings.payloads import MOST_READ, UNREADABLE
+from ..listings.payloads import UNREADABLE, shown_value
 from ..listings.visibility import is_unrestricted
 from ..models import BatchMember, Dependency, Job, JobBatch
 from ..tasks.metadata import JobMetadata
@@ -230,13 +228,9 @@ def _callbacks(stored: object) -> Section | None:
     """Return the tasks that are enqueued at the end."""
     if stored is None:
         return None
-    text = str(stored)  # SQLite lets a row hold something other than text.
-    try:
-        found: Any = arguments.decode(text, resolve_models=False) if len(text) < MOST_READ else None
-    except DeserializationError:
-        found = None
+    found = shown_value(stored).value
     if not isinstance(found, dict):
-        return Text("Callbacks", [], UNREADABLE.format(len(text)))
+        return Text("Callbacks", [], UNREADABLE.format(len(str(stored))))
     jobs = [(name, found[name]) for name in NAMES if isinstance(found.get(name), dict)]
     rows = [
         (name, texts.short_path(str(job.get("task_path"))), texts.named(job.get("queue_name")))

@@ -90,14 +90,8 @@ class BatchAdmin(QueueAdmin):
             return self.confirmation(request, question, action.label, request.get_full_path())
         parts = listing.ids() if chosen is None else [[int(each) for each in chosen]]
         result = self._apply(request, action, parts)
-        self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
-        if left := result.requested - result.changed:
-            told = f"{left:,} {action.left_alone} and were left alone."
-            self.message_user(request, told, messages.WARNING)
-        if result.stopped:
-            self.message_user(request, result.hint, messages.WARNING)
         which = "all listed batches" if chosen is None else f"batches {', '.join(chosen)}"
-        log_action(request, which, _summary(action, result))
+        self.report(request, which, _summary(action, result), result, action.left_alone)
         return None
 
     def _apply(

@@ -8,7 +8,6 @@ from django.contrib.admin import helpers
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from ..dialects import is_storable
@@ -67,10 +66,7 @@ def error_groups_page(page: QueueAdmin, request: HttpRequest, *, may_retry: bool
 
 def groups_url(page: QueueAdmin, request: HttpRequest) -> str:
     """Return the URL of the page, with the filters of a list of jobs."""
-    given, address = filters_of(request), page.url(request, "errors")
-    if not given:
-        return address
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(given)}"
+    return page.url(request, "errors", **filters_of(request))
 
 
 def filters_of(request: HttpRequest) -> dict[str, str]:

@@ -99,8 +99,8 @@ class ChangingAdmin(QueueAdmin):
         history = partial(self._add_history, request, action)
         ids = [int(each) for each in chosen]
         result = action.apply_to_ids(listing.using, ids, permitted, history)
-        self._report(request, action, result)
-        log_action(request, f"jobs {', '.join(chosen)}", _summary(action, result))
+        which = f"jobs {', '.join(chosen)}"
+        self.report(request, which, _summary(action, result), result, action.left_alone)
         return None
 
     def _apply_to_all(
@@ -118,8 +118,14 @@ class ChangingAdmin(QueueAdmin):
             return None
         permitted = partial(self.permitted, request, action)
         result = act.do(permitted, partial(self._add_history, request, action))
-        self._report(request, action, result, goes_on=act.can_go_on)
-        log_action(request, act.jobs.words, _summary(action, result))
+        self.report(
+            request,
+            act.jobs.words,
+            _summary(action, result),
+            result,
+            action.left_alone,
+            goes_on=act.can_go_on,
+        )
         if result.stopped and act.can_go_on:
             act.go_on()
         return None
@@ -138,17 +144,6 @@ class ChangingAdmin(QueueAdmin):
     def _add_history(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> None:
         names = {each: f"#{each}" for each in ids}
         add_history(request, Job, action.past + action.told, names, action.flag)
-
-    def _report(
-        self, request: HttpRequest, action: JobAction, result: BatchResult, *, goes_on: bool = False
-    ) -> None:
-        self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
-        if result.changed < result.requested:
-            skipped = result.requested - result.changed
-            left = f"{skipped:,} {action.left_alone} and were left alone."
-            self.message_user(request, left, messages.WARNING)
-        if result.stopped and not goes_on:
-            self.message_user(request, result.hint, messages.WARNING)
 
     # --- one job ---
 

@@ -191,8 +191,8 @@ def _cause(cause: Cause, since: datetime, present: datetime, links: Links) -> It
     yield link(url, titled(error, error))
     yield texts.short_path(group.task_path)
     yield group.count.text
-    yield _ago(group.first, present)
-    yield _ago(group.last, present)
+    yield texts.ago(group.first, present)
+    yield texts.ago(group.last, present)
     yield spark_svg(counts, words) if any(counts) else ""
     if links.may_retry:
         yield format_html(
@@ -209,10 +209,6 @@ def counted(times: Iterable[datetime], since: datetime, until: datetime, steps: 
         if length and since <= each <= until:
             counts[min(steps - 1, (each - since) // length)] += 1
     return counts
-
-
-def _ago(instant: datetime, present: datetime) -> str:
-    return texts.dated(f"{texts.between(instant, present)} ago", instant)
 
 
 def schedules(overview: Overview, links: Links) -> Table:

@@ -11,7 +11,6 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from ..models import Job, JobBatch, Pause, Process, ProcessEnd, RecurringTask, Semaphore
@@ -28,9 +27,9 @@ KEPT = "/~:@!$&'()*+,;="
 class LinkingAdmin(ModelAdmin):
     """A page that knows the URLs of the others, for the database of a request."""
 
-    def url(self, request: HttpRequest, name: str, *arguments: Any) -> str:
+    def url(self, request: HttpRequest, name: str, *arguments: Any, **given: str) -> str:
         """Return the URL of one of the model's pages, for the database of this request."""
-        return self._url(request, str(self.opts.model_name), name, *arguments)
+        return self._url(request, str(self.opts.model_name), name, *arguments, **given)
 
     def jobs_url(self, request: HttpRequest, **given: str) -> str:
         """Return the URL of the list of jobs with these filters."""
@@ -189,8 +188,7 @@ def back_to(page: Any, request: HttpRequest) -> str:
     """Return the address of the overview that a button of it was on, of the scope it had then."""
     names = parameters(Scope(""))
     given = {name: request.POST[name] for name in names if request.POST.get(name)}
-    address = str(page.url(request, "changelist"))
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(given)}" if given else address
+    return str(page.url(request, "changelist", **given))
 
 
 LISTS: dict[str, tuple[type[Model], str]] = {

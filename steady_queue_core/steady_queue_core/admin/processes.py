@@ -4,7 +4,6 @@ not by themselves."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -12,22 +11,21 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
-from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.damage import suppress_damage
 from ..listings.payloads import TOO_LONG
 from ..listings.process_ends import ENDINGS, EndedJob, EndListing, ListedEnd
 from ..listings.processes import (
+    DEAD,
+    LIVE,
     MOST_ENTRIES,
+    ListedProcess,
     alive_threshold,
     as_tree,
     entries_of,
     is_too_long,
-    metadata_of,
-    queues_text,
 )
 from ..models import ClaimedExecution, Job, Process, ProcessEnd
-from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
 from .columns import attribute, column
@@ -62,9 +60,8 @@ class ProcessAdmin(QueueAdmin):
         held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
         present, threshold = Database.of(using).current_time(), alive_threshold(using)
         for row in rows:
-            row.present, row.running = present, held.get(row.pk, 0)
-            row.threshold = threshold
-            row.known = metadata_of(row)
+            row.present = present
+            row.listed = ListedProcess(row, present, threshold, held.get(row.pk, 0))
         return as_tree(rows)
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
@@ -103,11 +100,11 @@ class ProcessAdmin(QueueAdmin):
 
 def _told(row: Any) -> Iterator[tuple[str, str]]:
     """Yield what a process tells of itself, and what is left out of it."""
-    known = islice(row.known.items(), MOST_FIELDS)
+    known = islice(row.listed.known.items(), MOST_FIELDS)
     yield from ((texts.name(key), texts.clean(value)) for key, value in known)
-    if len(row.known) > MOST_FIELDS:
-        yield "Left out", f"The first {MOST_FIELDS} details of {len(row.known):,} are shown."
-    if (queues := entries_of(row.known)) and len(queues) > MOST_ENTRIES:
+    if len(row.listed.known) > MOST_FIELDS:
+        yield "Left out", f"The first {MOST_FIELDS} details of {len(row.listed.known):,} are shown."
+    if (queues := entries_of(row.listed.known)) and len(queues) > MOST_ENTRIES:
         words = f"The first {MOST_ENTRIES:,} queues of {len(queues):,} are looked at."
         yield "Left out", words
     if is_too_long(row):
@@ -137,10 +134,8 @@ def process(row: Any) -> str:
 
 @column("state")
 def state(row: Any) -> str:
-    if portable.aware(row.last_heartbeat_at) <= NEVER_AGAIN:
-        return format_html("<strong>{}</strong>", "declared dead")
-    stale = _silence(row) > row.threshold
-    return format_html("<strong>{}</strong>", "stale") if stale else "live"
+    found = row.listed.state
+    return LIVE if found == LIVE else format_html("<strong>{}</strong>", found)
 
 
 @column("pid and host")
@@ -150,27 +145,22 @@ def host(row: Any) -> str:
 
 @column("serves")
 def serves(row: Any) -> str:
-    if isinstance(row.known.get("queues"), list):
-        return texts.named(f"{queues_text(row.known)}; {row.known.get('threads')} threads")
+    if text := row.listed.serves_text:
+        return texts.named(text)
     return TOO_LONG.format(len(row.metadata)) if is_too_long(row) else ""
 
 
-running = attribute("jobs", "running", int)
+running = attribute("jobs", "listed.running", int)
 
 
 @column("last heartbeat")
 def heartbeat(row: Any) -> str:
-    if portable.aware(row.last_heartbeat_at) <= NEVER_AGAIN:
+    if row.listed.state == DEAD:
         return ""
-    return texts.dated(f"{texts.duration(_silence(row))} ago", row.last_heartbeat_at)
+    return texts.dated(f"{texts.duration(row.listed.silence)} ago", row.last_heartbeat_at)
 
 
 started = attribute("started", "created_at", texts.moment)
-
-
-def _silence(row: Any) -> timedelta:
-    silence: timedelta = row.present - portable.aware(row.last_heartbeat_at)
-    return silence
 
 
 class ProcessEndAdmin(QueueAdmin):

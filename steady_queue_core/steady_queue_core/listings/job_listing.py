@@ -14,7 +14,7 @@ from .argument_search import ArgumentSearch, Examined, contains
 from .counts import BoundedCount, count_each
 from .damage import suppress_damage
 from .job_rows import read_jobs
-from .keyset import Cursor, Key, Order, Page, split_page
+from .keyset import Cursor, Key, Order, Page, split_page, unfinished
 from .period import ALWAYS, Period
 from .states import FAILED, State
 from .visibility import VisibleJobs
@@ -122,7 +122,7 @@ class JobListing:
         shown, page = split_page([key for key in keys if key[-1] in matching], start, size)
         is_cut = len(keys) >= limit or examined < len(keys)
         if is_cut and len(matching) <= size and not self._matches_all:
-            page = self._unfinished(page, start, keys[examined - 1])
+            page = unfinished(page, start, keys[examined - 1])
         ids = [key[-1] for key in shown]
         return page._replace(rows=read_jobs(self.visible.jobs, self.state, ids))
 
@@ -193,12 +193,6 @@ class JobListing:
         """Return the rows of jobs that appear to be in this state, but are in another."""
         assert self.state.unless is not None
         return self.state.unless._default_manager.using(self.using)
-
-    @staticmethod
-    def _unfinished(page: Page, start: Cursor, last: Key) -> Page:
-        if start.backwards:
-            return page._replace(previous=Cursor(last, backwards=True), unfinished=True)
-        return page._replace(following=Cursor(last), unfinished=True)
 
     @property
     def _matches_all(self) -> bool:

@@ -149,6 +149,13 @@ def split_page(keys: list[Any], cursor: Cursor, size: int) -> tuple[list[Any], P
     return shown, Page([], previous, following)
 
 
+def unfinished(page: Page, start: Cursor, last: Key) -> Page:
+    """Return a page that goes on behind the ``last`` key that was examined."""
+    if start.backwards:
+        return page._replace(previous=Cursor(last, backwards=True), unfinished=True)
+    return page._replace(following=Cursor(last), unfinished=True)
+
+
 @dataclass(frozen=True)
 class ModelListing:
     """The rows of a table in the order of its primary key."""
