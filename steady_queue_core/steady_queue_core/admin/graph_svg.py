@@ -15,7 +15,6 @@ from django.utils.safestring import SafeString
 
 from ..batches.nodes import Node
 from ..batches.picture import Edge
-from ..dialects.membership import RunWhen
 from . import texts
 
 #: Most nodes beside each other; a layer with more has several rows.
@@ -79,10 +78,6 @@ def _middle(keys: Sequence[int], places: Mapping[int, float]) -> float:
 WIDTH, HEIGHT, GAP, BETWEEN_ROWS, BETWEEN_LAYERS, MARGIN = 160, 44, 14, 14, 48, 8
 #: Most columns of a label; letters of East Asia take two.
 COLUMNS = 21
-
-
-#: How what a node waits for ends as a rule; nothing for a damaged value.
-USUAL = ("", RunWhen.SUCCESS.name.lower())
 
 
 class Style(NamedTuple):
@@ -166,7 +161,7 @@ def _line(edge: Edge, spots: Mapping[int, Spot]) -> SafeString:
         '<path d="{}" stroke="var(--body-quiet-color)" stroke-dasharray="{}" '
         'marker-end="url(#arrow)"><title>{}</title></path>',
         _path(spots[edge.parent], spots[edge.child]),
-        "none" if edge.run_when in USUAL else "5 3", f"after {edge.run_when or 'the end'}",
+        "5 3" if edge.unusual else "none", f"after {edge.run_when or 'the end'}",
     )  # fmt: skip
 
 
@@ -198,7 +193,7 @@ def _word(run_when: str, spot: Spot) -> SafeString:
 
 def _unusual(edges: Sequence[Edge]) -> list[tuple[int, str]]:
     """Return the nodes that do not wait for successes, with what they wait for."""
-    found = ((edge.child, edge.run_when) for edge in edges if edge.run_when not in USUAL)
+    found = ((edge.child, edge.unusual) for edge in edges if edge.unusual)
     return list(dict.fromkeys(found))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..dialects.membership import RunWhen
 from .nodes import Node
 from .picture import Edge, Picture
 
@@ -62,8 +61,7 @@ def label(node: Node) -> str:
 
 
 def _arrow(edge: Edge) -> str:
-    is_usual = edge.run_when in ("", RunWhen.SUCCESS.name.lower())
-    return f"m{edge.parent} -->{'' if is_usual else f'|{edge.run_when}|'} m{edge.child}"
+    return f"m{edge.parent} -->{f'|{edge.unusual}|' if edge.unusual else ''} m{edge.child}"
 
 
 def _numbered(found: re.Match[str]) -> str:

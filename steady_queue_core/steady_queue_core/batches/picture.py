@@ -27,6 +27,11 @@ class Edge(NamedTuple):
     #: How the parent has to end, as ``run_when`` says it.
     run_when: str
 
+    @property
+    def unusual(self) -> str:
+        """How the parent has to end; nothing if that is well, as a rule, or a damaged value."""
+        return "" if self.run_when == RunWhen.SUCCESS.name.lower() else self.run_when
+
 
 @dataclass(frozen=True)
 class Picture:

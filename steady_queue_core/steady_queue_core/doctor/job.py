@@ -30,10 +30,9 @@ from .processes import described, silent_for
 
 def of_claimed(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     """Yield who runs a job."""
-    process = next((each for each in patient.processes if each.pk == row.process_id), None)
+    process = patient.process(row.process_id)
     since = f"{between(row.created_at, patient.present)} ago, at {moment(row.created_at)}"
-    who = "a process that is not registered" if process is None else described(process)
-    claimed = f"Job {job.pk} ({name(job.task_path)}) was claimed by {who} {since}"
+    claimed = f"Job {job.pk} ({name(job.task_path)}) was claimed by {described(process)} {since}"
     if process is None:
         yield problem("claim-orphaned", f"{claimed}: it does not go on.", remedy(patient))
     elif not process.is_live:

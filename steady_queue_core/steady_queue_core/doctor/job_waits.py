@@ -167,13 +167,12 @@ def of_blocked(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     if not held and BlockedExecution.objects.using(using).filter(pk=job.pk).exists():
         yield is_stuck(patient, key, job.pk)
     yield from limits.of_keys(patient, {key: job.pk})
-    known = {each.pk: each for each in patient.processes}
     claims = ClaimedExecution.objects.using(using).in_bulk(held)
     ready = ReadyExecution.objects.using(using).in_bulk(held)
     said = []
     for job_id in held:
         if (claim := claims.get(job_id)) is not None:
-            process = known.get(claim.process_id)
+            process = patient.process(claim.process_id)
             since = between(claim.created_at, patient.present)
             said.append(f"job {job_id}, claimed {since} ago by {_who(process)}")
             if process is None or not process.is_live:
@@ -215,10 +214,9 @@ def _lost(patient: Patient, key: object, job_id: int, process: Any) -> Finding:
 
 
 def _who(process: Any) -> str:
-    if process is None:
-        return "a process that is not registered"
     said = described(process)
-    return said if process.is_live else f"{said}, which was heard {silent_for(process)}"
+    is_silent = process is not None and not process.is_live
+    return f"{said}, which was heard {silent_for(process)}" if is_silent else said
 
 
 def of_ready(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:

@@ -159,9 +159,8 @@ def _holder(patient: Patient, held: list[int]) -> tuple[str, str]:
     using = patient.using
     claim = ClaimedExecution.objects.using(using).filter(pk__in=held).order_by("created_at").first()
     if claim is not None:
-        process = next((each for each in patient.processes if each.pk == claim.process_id), None)
+        who = described(patient.process(claim.process_id))
         since = duration(patient.present - portable.aware(claim.created_at))
-        who = "a process that is not registered" if process is None else described(process)
         return (
             f"job {claim.pk}, claimed {since} ago by {who},",
             "See what that job does: kill -USR2 to its supervisor logs that.",

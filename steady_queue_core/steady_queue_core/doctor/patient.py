@@ -82,6 +82,10 @@ class Patient:
         """Return the queue of that name, if it is not empty."""
         return next((each for each in self.queues if each.name == name), None)
 
+    def process(self, pk: int) -> ListedProcess | None:
+        """Return the process with that id, if it is registered."""
+        return next((each for each in self.processes if each.pk == pk), None)
+
     def live(self, kind: str) -> list[ListedProcess]:
         """Return the live processes of a kind."""
         return [each for each in self.processes if each.is_live and each.row.kind == kind]

@@ -85,8 +85,10 @@ def versions(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def described(process: ListedProcess) -> str:
+def described(process: ListedProcess | None) -> str:
     """Return which process it is, and where."""
+    if process is None:
+        return "a process that is not registered"
     row = process.row
     ended = ", ended" if process.state == ENDED else ""
     return f"{name(row.kind)} {name(row.name)} (pid {name(row.pid)} on {name(row.hostname)}{ended})"
