@@ -12,10 +12,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
+from steady_queue_core import metrics
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.errors import PrometheusMissing
-from steady_queue_core.metrics import exposition, metrics_text, views
+from steady_queue_core.metrics import metrics_text, views
 from steady_queue_core.models import (
     Process,
     RecurringTask,
@@ -185,7 +186,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(exposition, "import_module", missing)
+    monkeypatch.setattr(metrics, "import_module", missing)
     with pytest.raises(PrometheusMissing, match=r"steady-queue-core\[prometheus\]"):
         metrics_text()
 
@@ -255,7 +256,7 @@ def test_the_view_knows_no_case_of_the_scheme_and_no_transaction(
 
     def noting(accept: str | None) -> tuple[bytes, str]:
         inside.append(len(connections["default"].savepoint_ids) > before)
-        raise exposition.PrometheusMissing(exposition.MISSING)
+        raise metrics.PrometheusMissing(metrics.MISSING)
 
     before = len(connections["default"].savepoint_ids)
     monkeypatch.setattr(views, "metrics_text", noting)

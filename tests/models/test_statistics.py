@@ -214,13 +214,18 @@ def test_jobs_are_counted_outside_of_transactions_and_once_a_minute(
     using: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection, dialect = connections[using], dialect_for(using)
-    count, counted = sampler_module.count_each, []
+    counted: list[bool] = []
 
-    def watched(*arguments: Any, **options: Any) -> Any:
-        counted.append(connection.in_atomic_block)
-        return count(*arguments, **options)
+    def watch(name: str) -> None:
+        count = getattr(sampler_module, name)
 
-    monkeypatch.setattr(sampler_module, "count_each", watched)
+        def watched(*arguments: Any, **options: Any) -> Any:
+            counted.append(connection.in_atomic_block)
+            return count(*arguments, **options)
+
+        monkeypatch.setattr(sampler_module, name, watched)
+
+    watch("count_each"), watch("count_ready")
     minute = present_minute(using)
     for _ in range(2):
         Sampler().do(connection, dialect)

@@ -32,6 +32,10 @@ from .job_texts import stored_section
 #: What is shown of a job or batch that the user may not see.
 HIDDEN = "(hidden)"
 HEADINGS = ("Member", "Name", "Task", "State")
+#: Most members on the page of a job that waits for them.
+MOST_AWAITED = 20
+#: Members on one page.
+SHOWN = 50
 
 
 def read_members(using: str, keys: Collection[int]) -> list[Node]:
@@ -79,10 +83,6 @@ def _read_one(using: str, key: int) -> list[Node]:
     return [Node(key, DAMAGED)]
 
 
-#: Most members on the page of a job that waits for them.
-MOST_AWAITED = 20
-
-
 def batch_sections(page: QueueAdmin, request: HttpRequest, job: Any) -> list[Section]:
     """Return the batch of a job, and what it waits for; nothing for most jobs."""
     link = Link.of(JobMetadata.read(job.metadata).batch)
@@ -107,8 +107,6 @@ def _awaited(page: QueueAdmin, request: HttpRequest, job: Any) -> Section:
     return Table("Waits for", (*HEADINGS, "Has to end by"), shown, note if shown else "Nothing.")
 
 
-#: Members on one page.
-SHOWN = 50
 ORDER = Order(BatchMember, ("id",))
 STATES = {state.name.lower(): state for state in MemberState}
 

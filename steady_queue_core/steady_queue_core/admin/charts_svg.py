@@ -23,6 +23,13 @@ DURATIONS = (
     *(each * HOUR for each in (1, 2, 4, 12)),
     *(each * DAY for each in (1, 2, 4, 10, 30, 100, 400)),
 )
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 320, 160, 46, 8, 10, 24
+#: The width of a character of a label, and how far labels are from what they tell of.
+CHARACTER, GAP = 8.5, 5
+#: Where an axis has a label, as shares of its height.
+SHARES = (0, 0.5, 1)
+#: About how many labels the axis of time has, short ones and long ones.
+SHORT, LABELS, LONG_LABELS = 5, 5, 3
 
 
 @dataclass(frozen=True)
@@ -79,15 +86,6 @@ def area_path(heights: Sequence[int], bottom: int) -> str:
     """Return the outline of bars that stand beside each other on the ``bottom``."""
     tops = (f"V{height}h{len([*steps])}" for height, steps in groupby(heights))
     return f"M0 {bottom}{''.join(tops)}V{bottom}z"
-
-
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 320, 160, 46, 8, 10, 24
-#: The width of a character of a label, and how far labels are from what they tell of.
-CHARACTER, GAP = 8.5, 5
-#: Where an axis has a label, as shares of its height.
-SHARES = (0, 0.5, 1)
-#: About how many labels the axis of time has, short ones and long ones.
-SHORT, LABELS, LONG_LABELS = 5, 5, 3
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import wraps
 from operator import attrgetter
 from typing import Any
@@ -48,13 +49,19 @@ def attribute(
     return column(description)(shown)
 
 
-def since(description: str, path: str) -> Callable[[Any], Any]:
+def _since(instant: datetime, present: datetime) -> str:
+    return texts.dated(texts.between(instant, present), instant)
+
+
+def since(
+    description: str, path: str, show: Callable[[Any, Any], str] = _since
+) -> Callable[[Any], Any]:
     """Return the column of the time since an instant, which it has as its title, up to the
     ``present`` of the row."""
+    get = attrgetter(path)
 
     @column(description)
     def time_since(row: Any) -> str:
-        instant = attrgetter(path)(row)
-        return texts.dated(texts.between(instant, row.present), instant)
+        return show(get(row), row.present)
 
     return time_since

@@ -19,6 +19,9 @@ from . import texts
 
 #: Most nodes beside each other; a layer with more has several rows.
 ABREAST = 5
+WIDTH, HEIGHT, GAP, BETWEEN_ROWS, BETWEEN_LAYERS, MARGIN = 160, 44, 14, 14, 48, 8
+#: Most columns of a label; letters of East Asia take two.
+COLUMNS = 21
 
 
 def layers_of(keys: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[list[list[int]]]:
@@ -73,11 +76,6 @@ def _ordered(
 def _middle(keys: Sequence[int], places: Mapping[int, float]) -> float:
     found = [places[key] for key in keys if key in places]
     return sum(found) / len(found) if found else 0.5
-
-
-WIDTH, HEIGHT, GAP, BETWEEN_ROWS, BETWEEN_LAYERS, MARGIN = 160, 44, 14, 14, 48, 8
-#: Most columns of a label; letters of East Asia take two.
-COLUMNS = 21
 
 
 class Style(NamedTuple):

@@ -27,11 +27,7 @@ def state(job: Any) -> str:
     return found.label if found.name else "-"
 
 
-@column("enqueued")
-def enqueued(job: Any) -> str:
-    return texts.ago(job.enqueued_at, job.present)
-
-
+enqueued = since("enqueued", "enqueued_at", texts.ago)
 waiting_for = since("waiting for", "readyexecution.created_at")
 
 
@@ -92,9 +88,7 @@ def attempts(job: Any) -> str:
     return f"{job.attempts} of {abs(job.max_attempts)}"
 
 
-@column("failed")
-def failed(job: Any) -> str:
-    return texts.ago(job.failedexecution.created_at, job.present)
+failed = since("failed", "failedexecution.created_at", texts.ago)
 
 
 @column("took")
@@ -102,9 +96,7 @@ def took(job: Any) -> str:
     return texts.between(job.last_attempted_at, job.finished_at)
 
 
-@column("finished")
-def finished(job: Any) -> str:
-    return texts.ago(job.finished_at, job.present)
+finished = since("finished", "finished_at", texts.ago)
 
 
 COMMON = (number, task, queue, priority)

@@ -29,6 +29,10 @@ from .detail import Section, Text, Tracebacks, pieces_of
 
 #: Number of errors shown, the most recent ones.
 MOST_ERRORS = 20
+#: Number of steps shown, the last ones.
+MOST_STEPS = 100
+#: Longer values are not read: a page shows many.
+MOST_READ = 20_000
 
 
 def arguments_section(job: Any, opened: Callable[[Any], str] = call_text) -> Section:
@@ -94,12 +98,6 @@ def workers(job: Any) -> str:
         return TOO_LONG.format(len(job.worker_ids))
     found = workers_of(job.worker_ids)
     return texts.clean(", ".join(found[-MOST_ERRORS:]))
-
-
-#: Number of steps shown, the last ones.
-MOST_STEPS = 100
-#: Longer values are not read: a page shows many.
-MOST_READ = 20_000
 
 
 def steps_section(job: Any) -> Section | None:

@@ -7,11 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-)
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern
 
@@ -20,21 +16,11 @@ from ..listings.job_listing import JobListing
 from ..listings.job_rows import RELATED, read_briefly, state_of
 from ..listings.states import FAILED, STATES
 from ..models.job import parse_job_id
+from . import filters
 from .batch_page import batch_sections
 from .change_list import KeysetChangeList
 from .error_groups import error_groups_page, group_link, groups_url
 from .export import export, export_links
-from .filters import (
-    ArgumentsFilter,
-    DatabaseFilter,
-    ErrorFilter,
-    KeyFilter,
-    QueueFilter,
-    SinceFilter,
-    StateFilter,
-    TaskFilter,
-    UntilFilter,
-)
 from .job_actions import JOB_ACTIONS
 from .job_attempts import Processes
 from .job_changes import ChangingAdmin
@@ -89,8 +75,9 @@ class JobAdmin(ChangingAdmin):
     """Jobs, which can be retried, run, cancelled and discarded, but not edited."""
 
     list_filter = (
-        StateFilter, DatabaseFilter, SinceFilter, UntilFilter, QueueFilter, TaskFilter, KeyFilter,
-        ErrorFilter, ArgumentsFilter,
+        filters.StateFilter, filters.DatabaseFilter, filters.SinceFilter, filters.UntilFilter,
+        filters.QueueFilter, filters.TaskFilter, filters.KeyFilter, filters.ErrorFilter,
+        filters.ArgumentsFilter,
     )  # fmt: skip
     search_fields = ("id", "task_path")
     search_help_text = (

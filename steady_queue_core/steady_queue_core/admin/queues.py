@@ -19,14 +19,15 @@ from django.utils.html import format_html
 from ..configuration.queues import LONGEST_NAME
 from ..dialects import fair_queues_in, is_storable
 from ..dialects.database import Database
-from ..listings.counts import BoundedCount, count_each
+from ..listings.counts import BoundedCount
 from ..listings.damage import read_each
 from ..listings.job_listing import JobListing
 from ..listings.job_rows import read_briefly
 from ..listings.keyset import Order, Page, split_page
+from ..listings.queues import count_ready
 from ..listings.states import READY
 from ..listings.visibility import is_unrestricted
-from ..models import Job, Overview, Pause, Queue, ReadyExecution
+from ..models import Job, Overview, Pause, Queue
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin, permission
@@ -142,10 +143,7 @@ class QueuesAdmin(QueueAdmin):
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)
         names = [row.queue_name for row in rows]
-        waiting = ReadyExecution.objects.using(using).order_by("rank", "turn")
-        of_each = [waiting.filter(queue_name=each) for each in names]
-        visible = self.visible_jobs(request)
-        counts = count_each(using, of_each, "created_at", visible)
+        counts = count_ready(using, names, self.visible_jobs(request))
         pauses = read_each(Pause.objects.using(using), names)
         present, fair_queues = Database.of(using).current_time(), fair_queues_in(using)
         for row, count in zip(rows, counts, strict=True):
@@ -201,10 +199,7 @@ class QueuesAdmin(QueueAdmin):
         visible = self.visible_jobs(request)
         using, listed = visible.jobs.db, ", ".join(texts.name(each) for each in names)
         if not self.confirmed(request):
-            rows = ReadyExecution.objects.using(using)
-            waiting = [rows.filter(queue_name=each) for each in names]
-            counts = count_each(using, waiting, visible=visible)
-            total = BoundedCount.sum_of(counts)
+            total = BoundedCount.sum_of(count_ready(using, names, visible))
             question = f"Discard {total.text} ready jobs of {listed}?{DISCARD.warning}"
             return self.confirmation(request, question, "Clear", back)
         cleared = 0

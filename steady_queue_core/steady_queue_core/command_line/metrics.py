@@ -6,8 +6,7 @@ from argparse import ArgumentParser
 
 from ..configuration.errors import suggest
 from ..errors import PrometheusMissing
-from ..metrics import metrics_text
-from ..metrics.exposition import known_names
+from ..metrics import known_names, metrics_text
 from .context import Context, Output, writing
 from .exit_codes import DONE, NOT_FOUND, Refusal
 from .subcommand import Subcommand

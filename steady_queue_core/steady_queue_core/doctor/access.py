@@ -20,6 +20,10 @@ from .environment import observations
 from .finding import Finding, problem
 from .patient import Patient, findings_of, unreachable
 
+CODE, HIDDEN = "table-locked", "rows-hidden"
+#: What is found where rows that are there cannot be seen: those of migrations, or of a job.
+UNSEEN = {"migrations-missing", "job-unknown", "job-stateless"}
+
 
 def obstacles(using: str) -> list[Finding]:
     """Return the first thing without which nothing works; nothing if all is there."""
@@ -106,11 +110,6 @@ def _of_migrations(using: str) -> Iterator[Finding]:
         require_tables(connections[using])
     except MigrationsMissing as error:
         yield problem("migrations-missing", wording.line(error), remedy)
-
-
-CODE, HIDDEN = "table-locked", "rows-hidden"
-#: What is found where rows that are there cannot be seen: those of migrations, or of a job.
-UNSEEN = {"migrations-missing", "job-unknown", "job-stateless"}
 
 
 def held(patient: Patient) -> list[Finding]:

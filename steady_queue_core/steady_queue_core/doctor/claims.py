@@ -19,7 +19,7 @@ from ..statistics.tally import HOUR, MINUTE, RECENT_HOUR, number
 from .finding import Finding, many, problem, warning
 from .patient import Patient, few
 from .processes import START, described, silent_for
-from .queues import threads_of, waits_long
+from .queues import waits_long
 
 #: A job that runs longer is worth a look.
 LONG = timedelta(hours=1)
@@ -28,6 +28,18 @@ STUCK_TIMES, STUCK_AFTER = 10, timedelta(minutes=5)
 MOST = 1_000
 #: Long claims that are compared with what is usual, and of which are told.
 MOST_LONG, MOST_TOLD = 100, 5
+#: A job that runs longer holds its thread.
+LONG_HELD = timedelta(minutes=5)
+#: Whoever has lost this share of the threads is told of.
+SHARE_HELD = 0.5
+#: Claims that are looked at, those of the longest first.
+MOST_HELD = 1_000
+#: Minutes of the past; rows that are read of them, those of the last minutes first.
+PAST, MOST_ROWS = 24 * 60, 3_000
+#: Fewer attempts tell nothing of how long the next one takes.
+LEAST_ATTEMPTS = 20
+#: So many of the attempts took no longer than usual.
+USUAL_SHARE = 0.95
 
 
 def of_silent_processes(patient: Patient) -> Iterator[Finding]:
@@ -100,14 +112,6 @@ def _oldest(
     return list(rows.order_by("created_at", "pk")[:most])
 
 
-#: A job that runs longer holds its thread.
-LONG_HELD = timedelta(minutes=5)
-#: Whoever has lost this share of the threads is told of.
-SHARE_HELD = 0.5
-#: Claims that are looked at, those of the longest first.
-MOST_HELD = 1_000
-
-
 def held(patient: Patient) -> Iterator[Finding]:
     """Workers most of whose threads have had the same jobs for long."""
     slow = [each.name for each in patient.queues if waits_long(each)]
@@ -118,12 +122,12 @@ def held(patient: Patient) -> Iterator[Finding]:
     yield from few(
         _is_held(patient, workers[process], of_process)
         for process, of_process in claims.items()
-        if len(of_process) >= SHARE_HELD * threads_of(workers[process]) > 0
+        if len(of_process) >= SHARE_HELD * workers[process].threads > 0
     )
 
 
 def _is_held(patient: Patient, process: ListedProcess, claims: list[ClaimedExecution]) -> Finding:
-    threads, first = threads_of(process), claims[0]
+    threads, first = process.threads, claims[0]
     age = patient.present - portable.aware(first.created_at)
     return warning(
         "threads-held",
@@ -133,14 +137,6 @@ def _is_held(patient: Patient, process: ListedProcess, claims: list[ClaimedExecu
         "See what they do: kill -USR2 to its supervisor logs that. To end that one: "
         f"{patient.command('cancel', first.pk)}. A timeout ends such attempts by itself.",
     )
-
-
-#: Minutes of the past; rows that are read of them, those of the last minutes first.
-PAST, MOST_ROWS = 24 * 60, 3_000
-#: Fewer attempts tell nothing of how long the next one takes.
-LEAST_ATTEMPTS = 20
-#: So many of the attempts took no longer than usual.
-USUAL_SHARE = 0.95
 
 
 def usual_times(patient: Patient, task_paths: Collection[str]) -> dict[str, timedelta]:

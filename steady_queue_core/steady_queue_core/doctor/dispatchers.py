@@ -16,6 +16,10 @@ START = (
     "Start a dispatcher: python manage.py steady_queue --only dispatch, or leave "
     "STEADY_QUEUE['dispatchers'] out to have one beside the workers."
 )
+#: A dispatcher clears in passes.
+GRACE = timedelta(hours=1)
+#: So many of the oldest jobs are looked at.
+MOST = 100
 
 
 def overdue(patient: Patient) -> Iterator[Finding]:
@@ -38,12 +42,6 @@ def overdue(patient: Patient) -> Iterator[Finding]:
 def missing(text: str) -> Finding:
     """Return the finding that no dispatcher lives."""
     return problem("dispatcher-missing", text, START)
-
-
-#: A dispatcher clears in passes.
-GRACE = timedelta(hours=1)
-#: So many of the oldest jobs are looked at.
-MOST = 100
 
 
 def undone(patient: Patient) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from .patient import Patient
 
 #: The tag of the queue's checks.
 TAG = "steady_queue"
+MOST_SKEW = timedelta(seconds=5)
 
 
 def system_checks(patient: Patient) -> Iterator[Finding]:
@@ -92,9 +93,6 @@ def databases_left_behind(patient: Patient) -> Iterator[Finding]:
 def _is_left_behind(using: str) -> bool:
     with kept_apart(connections[using]):
         return has_jobs_left_behind(using)
-
-
-MOST_SKEW = timedelta(seconds=5)
 
 
 def host_time() -> datetime:

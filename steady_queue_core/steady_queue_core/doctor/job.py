@@ -27,6 +27,8 @@ from .finding import Finding, info, path_of, problem
 from .patient import Patient
 from .processes import described, silent_for
 
+LARGE = ("arguments", "return_value", "worker_ids")
+
 
 def of_claimed(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     """Yield who runs a job."""
@@ -106,7 +108,6 @@ STATES: tuple[tuple[Any, Callable[[Patient, Job, Any], Iterable[Finding]]], ...]
     (ClaimedExecution, of_claimed),
     (FailedExecution, of_failed),
 )
-LARGE = ("arguments", "return_value", "worker_ids")
 
 
 def readable_findings(job_id: int, patient: Patient) -> list[Finding]:

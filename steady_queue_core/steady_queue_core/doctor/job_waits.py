@@ -27,6 +27,13 @@ from .limits import holders, is_stuck
 from .patient import LATE, Patient
 from .processes import described, none_alive, silent_for
 
+#: So many of these are named.
+MOST_AWAITED = 5
+#: So many holders are looked at.
+MOST_HOLDERS = 20
+#: And so many are told of.
+MOST_TOLD = 5
+
 
 def of_task(patient: Patient, job: Job) -> Iterator[Finding]:
     """Yield why no worker will run the task of a job that has not started."""
@@ -62,10 +69,6 @@ def _expired(patient: Patient, job: Job) -> Iterator[Finding]:
             "started: it will fail as soon as a worker claims it.",
             "Enqueue the task again, with a later expires, once it can run.",
         )
-
-
-#: So many of these are named.
-MOST_AWAITED = 5
 
 
 def of_waiting(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
@@ -151,12 +154,6 @@ def _state(patient: Patient, job: Job, when: str) -> Finding:
         )
     put_off = " It has put itself off." if metadata.snoozes else ""
     return info("job-scheduled", f"Job {job.pk} is scheduled; {when}.{put_off}")
-
-
-#: So many holders are looked at.
-MOST_HOLDERS = 20
-#: And so many are told of.
-MOST_TOLD = 5
 
 
 def of_blocked(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:

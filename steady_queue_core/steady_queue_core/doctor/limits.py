@@ -19,6 +19,14 @@ from .patient import Patient, few
 from .processes import described
 
 MOST = 1_000
+#: A job that waits for a permit for longer may wait for one that hangs.
+LONG = timedelta(minutes=5)
+#: Keys that are looked at, each found by one step in an index; and jobs of each.
+MOST_KEYS, MOST_JOBS = 50, 1_000
+#: Holders of a key among which one that runs is looked for.
+MOST_HOLDERS = 1_000
+#: Larger limits of queues are not counted up to.
+MOST_COUNTED = 100_000
 
 
 def stuck(patient: Patient) -> Iterator[Finding]:
@@ -108,16 +116,6 @@ def _lost(using: str) -> Any:
     ready = ReadyExecution.objects.using(using).filter(pk=OuterRef("pk"))
     claimed = ClaimedExecution.objects.using(using).filter(pk=OuterRef("pk"))
     return Permit.objects.using(using).filter(~Exists(ready), ~Exists(claimed))
-
-
-#: A job that waits for a permit for longer may wait for one that hangs.
-LONG = timedelta(minutes=5)
-#: Keys that are looked at, each found by one step in an index; and jobs of each.
-MOST_KEYS, MOST_JOBS = 50, 1_000
-#: Holders of a key among which one that runs is looked for.
-MOST_HOLDERS = 1_000
-#: Larger limits of queues are not counted up to.
-MOST_COUNTED = 100_000
 
 
 def held_for_long(patient: Patient) -> Iterator[Finding]:

@@ -19,6 +19,8 @@ from .patient import Patient, few
 NEXT, RUNNING = 1_000, 500
 #: Whoever has more than this share of them has a backlog.
 SHARE = 0.5
+#: So many of the next jobs are looked at, of those that are ready and of those that are scheduled.
+MOST_NEXT = 3_000
 
 
 class Seen(NamedTuple):
@@ -112,10 +114,6 @@ def _share(number: int, seen: Sequence[Seen], are_all: bool) -> str:
 
 def _found(text: str, remedy: str) -> Finding:
     return warning("backlog", text, remedy)
-
-
-#: So many of the next jobs are looked at, of those that are ready and of those that are scheduled.
-MOST_NEXT = 3_000
 
 
 def unknown_tasks(patient: Patient) -> Iterator[Finding]:

@@ -28,6 +28,11 @@ from .finding import Finding, command, info, problem
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)
+ENDED = "ended"
+CONNECT = (
+    "See whether the server runs and answers, and whether the address, user and password in "
+    "DATABASES are right. The queue's processes wait until it is back."
+)
 
 
 class Patient:
@@ -131,9 +136,6 @@ class Patient:
         return count
 
 
-ENDED = "ended"
-
-
 def marked(processes: list[ListedProcess]) -> list[ListedProcess]:
     """Return the processes; those that have certainly ended do not count as live."""
     for process in processes:
@@ -143,11 +145,6 @@ def marked(processes: list[ListedProcess]) -> list[ListedProcess]:
 
 
 Examination = Callable[[Patient], Iterable[Finding]]
-
-CONNECT = (
-    "See whether the server runs and answers, and whether the address, user and password in "
-    "DATABASES are right. The queue's processes wait until it is back."
-)
 
 
 def findings_of(examinations: Sequence[Examination], patient: Patient) -> list[Finding]:

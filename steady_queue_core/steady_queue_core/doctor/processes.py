@@ -13,6 +13,10 @@ from .finding import Finding, info, many, problem, warning
 from .patient import ENDED, Patient, few
 
 START = "Start the queue: python manage.py steady_queue"
+#: So many heartbeats may be missed before it is told.
+MISSED = 3
+#: More than any two statements are apart.
+AHEAD = timedelta(seconds=5)
 
 
 def none_alive(patient: Patient) -> Iterator[Finding]:
@@ -99,12 +103,6 @@ def silent_for(process: ListedProcess) -> str:
     if process.silence is None:
         return "too long ago: it was declared dead"
     return f"{duration(process.silence)} ago"
-
-
-#: So many heartbeats may be missed before it is told.
-MISSED = 3
-#: More than any two statements are apart.
-AHEAD = timedelta(seconds=5)
 
 
 def late(patient: Patient) -> Iterator[Finding]:

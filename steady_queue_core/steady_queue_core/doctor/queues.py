@@ -89,7 +89,7 @@ def load(patient: Patient, queue_name: str) -> str:
     serving = [each for each in patient.processes if each.serves(queue_name)]
     if not serving:
         return "No live worker serves it."
-    threads = sum(threads_of(each) for each in serving)
+    threads = sum(each.threads for each in serving)
     running = sum(each.running for each in serving)
     workers = many(len(serving), "live worker")
     if threads and running >= threads:
@@ -109,9 +109,3 @@ def quoted(queue_name: object) -> str:
 
 def _served(process: ListedProcess, queue_name: str) -> bool:
     return not process.is_live and process.row.kind == "worker" and process.would_serve(queue_name)
-
-
-def threads_of(process: ListedProcess) -> int:
-    """Return how many threads a worker has; 0 if that is not known."""
-    found = process.known.get("threads")
-    return found if isinstance(found, int) else 0

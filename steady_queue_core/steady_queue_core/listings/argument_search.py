@@ -15,6 +15,11 @@ from .damage import read_each
 from .job_rows import LARGE
 from .payloads import MOST_READ, Redactor, shown_call
 
+#: Characters of arguments that a page reads, before and after they are decompressed.
+MOST_CHARACTERS = 4 * 2**20
+#: Jobs whose arguments are measured first, to see how long they are.
+FIRST_MEASURED = 200
+
 
 def contains(text: str, *columns: str) -> Q:
     """Return the condition that one of the columns contains ``text``, ignoring case: of letters
@@ -27,10 +32,6 @@ def contains(text: str, *columns: str) -> Q:
     return found
 
 
-#: Characters of arguments that a page reads, before and after they are decompressed.
-MOST_CHARACTERS = 4 * 2**20
-#: Jobs whose arguments are measured first, to see how long they are.
-FIRST_MEASURED = 200
 #: The columns that may hold megabytes and that an argument search does not need.
 UNUSED = tuple(each for each in LARGE if each != "arguments")
 

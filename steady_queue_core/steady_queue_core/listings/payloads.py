@@ -27,6 +27,13 @@ from ..tasks.stored_payloads import call_text, result_text
 HIDDEN = "*" * 20
 #: A value that shows whether Django's error page filter hides a name.
 _PROBE = object()
+#: Longer stored text is not decoded.
+MOST_READ = 2**20
+#: Longer text is not pretty-printed, which takes a second per megabyte.
+MOST_PRETTY = 100_000
+UNREADABLE = "The stored {:,} characters cannot be decoded."
+TOO_LONG = "The stored {:,} characters are too long to show."
+UNKNOWN = "The task is not registered in this process: positional arguments are hidden."
 
 
 class Redactor:
@@ -96,15 +103,6 @@ def _pattern() -> str:
     except (ConfigurationError, ImproperlyConfigured):
         pattern = None  # Reported by the system checks.
     return HIDDEN_ARGUMENTS if pattern is None else pattern
-
-
-#: Longer stored text is not decoded.
-MOST_READ = 2**20
-#: Longer text is not pretty-printed, which takes a second per megabyte.
-MOST_PRETTY = 100_000
-UNREADABLE = "The stored {:,} characters cannot be decoded."
-TOO_LONG = "The stored {:,} characters are too long to show."
-UNKNOWN = "The task is not registered in this process: positional arguments are hidden."
 
 
 @dataclass(frozen=True)

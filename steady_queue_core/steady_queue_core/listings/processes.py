@@ -20,6 +20,12 @@ from ..models import ClaimedExecution, Process
 from ..models.process import NEVER_AGAIN
 from .damage import read_in_order, suppress_damage
 
+DEFAULT_THRESHOLD = timedelta(minutes=5)
+#: Most processes that are listed, entries of the queue list of one, and characters of what one
+#: tells of itself.
+MOST, MOST_ENTRIES, MOST_METADATA = 2_000, 1_000, 2**20
+LIVE, STALE, DEAD = "live", "stale", "declared dead"
+
 
 class QueueList:
     """The queue list of one worker, prepared for many questions."""
@@ -65,13 +71,6 @@ def _prefixes(entries: Iterable[str]) -> tuple[str, ...]:
     return tuple(each[:-1] for each in entries if each.endswith("*"))
 
 
-DEFAULT_THRESHOLD = timedelta(minutes=5)
-#: Most processes that are listed, entries of the queue list of one, and characters of what one
-#: tells of itself.
-MOST, MOST_ENTRIES, MOST_METADATA = 2_000, 1_000, 2**20
-LIVE, STALE, DEAD = "live", "stale", "declared dead"
-
-
 class ListedProcess:
     """A registered process, as it is at one moment."""
 
@@ -92,6 +91,12 @@ class ListedProcess:
     def queues(self) -> list[str]:
         """The entries of the queue list of a worker, as far as they are looked at."""
         return [str(each) for each in entries_of(self.known)[:MOST_ENTRIES]]
+
+    @property
+    def threads(self) -> int:
+        """How many threads a worker has; 0 if that is not known."""
+        found = self.known.get("threads")
+        return found if type(found) is int else 0
 
     @property
     def serves_text(self) -> str:

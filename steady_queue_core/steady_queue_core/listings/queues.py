@@ -19,6 +19,7 @@ from .damage import read_each, readable, suppress_damage
 from .processes import ListedProcess, LiveWorkers
 from .statement import rows_of
 from .states import EXECUTIONS
+from .visibility import VisibleJobs
 
 #: Queues that one statement counts.
 MOST_AT_ONCE = 50
@@ -109,10 +110,18 @@ def queues_of(
 
 
 def _ready(using: str, names: Sequence[str]) -> Iterator[BoundedCount]:
-    rows = ReadyExecution.objects.using(using).order_by("rank", "turn")
     for start in range(0, len(names), MOST_AT_ONCE):
-        of_each = [rows.filter(queue_name=name) for name in names[start : start + MOST_AT_ONCE]]
-        yield from count_each(using, of_each, "created_at")
+        yield from count_ready(using, names[start : start + MOST_AT_ONCE])
+
+
+def count_ready(
+    using: str, names: Iterable[str], visible: VisibleJobs | None = None
+) -> list[BoundedCount]:
+    """Count the ready jobs of each of these queues, with when the first of them became ready, in
+    one statement."""
+    rows = ReadyExecution.objects.using(using).order_by("rank", "turn")
+    of_each = [rows.filter(queue_name=name) for name in names]
+    return count_each(using, of_each, "created_at", visible)
 
 
 def _by_queue(using: str, model: type[Execution]) -> tuple[dict[str, int], bool]:

@@ -90,8 +90,7 @@ class Scrape:
     @property
     def threads(self) -> int:
         """Threads of the live workers."""
-        found = [each.known.get("threads") for each in self.registered if each.is_live]
-        return sum(each for each in found if type(each) is int)
+        return sum(each.threads for each in self.registered if each.is_live)
 
     @property
     def running(self) -> int:

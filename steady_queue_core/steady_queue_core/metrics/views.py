@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from ..configuration import Configuration
 from ..errors import PrometheusMissing
-from .exposition import metrics_text
+from . import metrics_text
 
 BEARER = "bearer"
 #: That of the overview in the admin, which tells the same.

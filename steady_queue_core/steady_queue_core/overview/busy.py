@@ -24,6 +24,11 @@ from ..models import BlockedExecution, ClaimedExecution, Job, Pause
 from .scope import Scope
 from .total import Total
 
+#: So many of the jobs that run for longest are shown.
+MOST_LONGEST = 5
+#: Fewer attempts tell nothing of how long the next one takes.
+LEAST = 20
+
 
 class Moment(NamedTuple):
     """The database's time, and that of this host before it was asked for and after."""
@@ -54,8 +59,6 @@ def registered(
 
 
 RUNNING, BLOCKED, PAUSED, LONGEST, PRESENT = range(5)
-#: So many of the jobs that run for longest are shown.
-MOST_LONGEST = 5
 
 
 class Claim(NamedTuple):
@@ -165,10 +168,6 @@ def _instant(using: str, value: Any) -> datetime | None:
     with suppress_damage():
         return stored_instant(connections[using], value)
     return None
-
-
-#: Fewer attempts tell nothing of how long the next one takes.
-LEAST = 20
 
 
 @dataclass(frozen=True)

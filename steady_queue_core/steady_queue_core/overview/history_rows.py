@@ -23,9 +23,9 @@ from django.db.models.functions import Cast, Coalesce
 from ..listings.damage import suppress_damage
 from ..listings.statement import rows_of
 from ..models import Sample, Statistic
-from ..statistics.tally import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
+from ..statistics.tally import HISTOGRAMS, HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .scope import DAY, LATELY, RECENT, Scope
-from .total import COUNTED, HISTOGRAMS, OUTCOMES
+from .total import COUNTED, OUTCOMES
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.
 MOST = 50_000

@@ -35,6 +35,12 @@ PAGES = {
     "failures-many": "errors",
     "retention-undone": "processes",
 }
+#: So many queues with the same problem are told.
+MOST = 5
+#: Failures of ten minutes that are worth a word, and how their share has to compare.
+LEAST_FAILURES, TIMES_USUAL, LEAST_SHARE, SHARE_ALONE = 10, 3, 0.05, 0.5
+#: A job that runs so many times as long as usual is stuck, but not before some time.
+STUCK_TIMES, STUCK_AFTER = 10, timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -54,14 +60,6 @@ class Problem:
     def of(cls, finding: Finding) -> Problem:
         """Return the problem that a finding of the doctor is."""
         return cls(finding, PAGES.get(finding.code, ""))
-
-
-#: So many queues with the same problem are told.
-MOST = 5
-#: Failures of ten minutes that are worth a word, and how their share has to compare.
-LEAST_FAILURES, TIMES_USUAL, LEAST_SHARE, SHARE_ALONE = 10, 3, 0.05, 0.5
-#: A job that runs so many times as long as usual is stuck, but not before some time.
-STUCK_TIMES, STUCK_AFTER = 10, timedelta(minutes=5)
 
 
 @dataclass(frozen=True)

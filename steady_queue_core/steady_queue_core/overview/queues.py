@@ -23,6 +23,10 @@ from .total import Total
 
 #: Ready jobs that are counted of all queues together: many long queues are counted less far each.
 OF_QUEUES = 30_000
+#: Most queues that are counted.
+MOST = 200
+#: What fits on a page.
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,6 @@ class Lengths:
 def _dated(rows: Any) -> Any:
     by_due_time = "due_at" in rows.query.order_by
     return rows.annotate(moment=F("due_at" if by_due_time else "created_at"))
-
-
-#: Most queues that are counted.
-MOST = 200
-#: What fits on a page.
-MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from ..statistics import histogram
-from ..statistics.tally import number
+from ..statistics.tally import HISTOGRAMS, MAXIMA, number
 
 #: What a row of statistics has counted: what is added, what the largest is taken of, histograms.
 ADDED = ("enqueued", "finished", "failed", "retried", "lost", "run_ms")
-LARGEST = ("wait_max", "run_max")
-HISTOGRAMS = ("wait_histogram", "run_histogram")
 OUTCOMES = ("finished", "failed", "retried", "lost")
-COUNTED = (*ADDED, *LARGEST, *HISTOGRAMS)
+COUNTED = (*ADDED, *MAXIMA, *HISTOGRAMS)
 #: Bytes of each counter: one has up to 62 bits in a row, and 100,000 rows are added at most.
 _WIDTH = 12
 

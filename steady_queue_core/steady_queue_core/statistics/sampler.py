@@ -9,9 +9,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.functions import Mod
 
 from ..dialects import Dialect, portable
-from ..listings.counts import BoundedCount, count_each
+from ..listings.counts import count_each
+from ..listings.queues import count_ready
 from ..listings.states import EXECUTIONS
-from ..models import ReadyExecution, Sample
+from ..models import Sample
 from .tally import HOUR, KEPT, MINUTE
 
 #: The states that are counted beside the ready jobs.
@@ -70,7 +71,7 @@ def _samples(connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -
     states = [EXECUTIONS[name]._default_manager.using(using) for name in STATES]
     counts = count_each(using, [rows.order_by("pk") for rows in states])
     names = dialect.list_queues(connection)[:MOST_QUEUES]
-    queues = _ready(using, names)
+    queues = count_ready(using, names)
     waits = [_milliseconds(each.first, now) for each in queues]
     total = Sample(
         minute=minute,
@@ -85,12 +86,6 @@ def _samples(connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -
         if name != ALL
     ]
     return [total, *others]
-
-
-def _ready(using: str, names: list[str]) -> list[BoundedCount]:
-    rows = ReadyExecution.objects.using(using).order_by("rank", "turn", "job_id")
-    of_each = [rows.filter(queue_name=name) for name in names]
-    return count_each(using, of_each, "created_at")
 
 
 def _milliseconds(since: datetime | None, now: datetime) -> int:

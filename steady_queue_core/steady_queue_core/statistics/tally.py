@@ -25,6 +25,8 @@ KEPT = {
     RECENT_HOUR: 52 * 60,
     QUARTER_SUM: 8 * 24 * 60,
 }
+MAXIMA = ("wait_max", "run_max")
+HISTOGRAMS = ("wait_histogram", "run_histogram")
 
 
 if TYPE_CHECKING:
@@ -103,8 +105,6 @@ class Tally:
         return numbers | {name: histogram.write(getattr(self, name)) for name in HISTOGRAMS}
 
 
-MAXIMA = ("wait_max", "run_max")
-HISTOGRAMS = ("wait_histogram", "run_histogram")
 SUMS = tuple(each.name for each in fields(Tally) if each.name not in (*MAXIMA, *HISTOGRAMS))
 
 
