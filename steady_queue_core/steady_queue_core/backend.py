@@ -83,7 +83,7 @@ from .timezones import from_utc, to_utc
 
 if TYPE_CHECKING:
     from .models import RecurringTask
-    from .schedules.definition import RecurringDefinition
+    from .schedules.values import RecurringDefinition
 
 APP = "steady_queue_core"
 #: Most results that are read at once.

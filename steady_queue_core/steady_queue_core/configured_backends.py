@@ -17,7 +17,8 @@ from .configuration import Configuration, ConfigurationError, ResolvedOptions
 from .configuration.errors import suggest
 from .configuration.options import SETTING
 from .fair_queues import FairQueues
-from .schedules.definition import RecurringDefinition, registered
+from .schedules.definition import registered
+from .schedules.values import RecurringDefinition
 from .sharding.schedules import placed
 
 

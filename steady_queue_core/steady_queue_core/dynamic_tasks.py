@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from types import EllipsisType
-from typing import Any
+from typing import Any, Unpack
 
 from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -27,13 +26,17 @@ from .logging import about, get_logger
 from .models import RecurringTask
 from .schedules import catch_up as policies
 from .schedules import validators
-from .schedules.catch_up import CatchUp
 from .schedules.cron import split_zone
-from .schedules.definition import RecurringDefinition, is_registered, is_task, require_runnable
+from .schedules.definition import (
+    define,
+    is_registered,
+    is_task,
+    require_known,
+    require_runnable,
+)
 from .schedules.interval import EVERY
 from .schedules.once import AT
-from .schedules.overlap import Overlap
-from .schedules.span import AnySchedule, policy_for
+from .schedules.span import policy_for
 from .schedules.stored import (
     DEFINING,
     TIMING,
@@ -44,6 +47,7 @@ from .schedules.stored import (
     seal_arguments,
     unusable,
 )
+from .schedules.values import VALUES, Changes, Options, RecurringDefinition, Value
 from .sharding.schedules import alone, placed
 from .sharding.shards import shards_of
 
@@ -58,46 +62,23 @@ def schedule_recurring_task(
     task: Any,
     *,
     schedule: str | timedelta | datetime,
-    args: Sequence[object] = (),
-    kwargs: Mapping[str, object] | None = None,
-    queue_name: str | None = None,
-    priority: int | None = None,
-    timezone: str | None = None,
-    description: str | None = None,
-    catch_up: CatchUp = "skip",
-    starts_at: datetime | None = None,
-    ends_at: datetime | None = None,
-    repeats: int | None = None,
-    overlap: Overlap = "allow",
     replace: bool = False,
+    **options: Unpack[Options],
 ) -> RecurringTask:
     """Add a recurring task at run time; return its row.
 
-    The values are those of ``@recurring``. With ``replace``, they replace the values of a task
-    that was added earlier under the same key, and its runs are counted anew; a disabled task stays
+    The options are those of ``@recurring``. With ``replace``, they replace those of a task that
+    was added earlier under the same key, and its runs are counted anew; a disabled task stays
     disabled. The row is stored in the caller's transaction if there is one.
 
     Raises ``RecurringTaskExistsError`` if the key is taken, ``StaticRecurringTaskError`` if the
     code defines a task of this key, ``UnusableRecurringTaskError`` if the task could not be run,
     and ValueError or TypeError for invalid values, also if there would be no run any more.
     """
+    require_known("schedule_recurring_task", options, Options)
     if not is_task(task):
         raise TypeError(f"schedule_recurring_task({key!r}): {task!r} is not a task")
-    definition = RecurringDefinition(
-        key=key,
-        task=task,
-        schedule=validators.checked_schedule(key, schedule, timezone),
-        args=args,
-        kwargs={} if kwargs is None else kwargs,
-        queue_name=queue_name,
-        priority=priority,
-        description=validators.description_of(task) if description is None else description,
-        catch_up=catch_up,
-        starts_at=starts_at,
-        ends_at=ends_at,
-        repeats=repeats,
-        overlap=overlap,
-    )
+    definition = define(key, task, schedule, **options)
     with alone(key, task.backend):
         return _add(placed(definition, _shard_with(key, task.backend)), replace=replace)
 
@@ -139,58 +120,32 @@ def _add(definition: RecurringDefinition, *, replace: bool) -> RecurringTask:
 
 
 def change_recurring_task(
-    key: str,
-    *,
-    schedule: str | timedelta | datetime | None = None,
-    args: Sequence[object] | None = None,
-    kwargs: Mapping[str, object] | None = None,
-    queue_name: str | None = None,
-    priority: int | None = None,
-    timezone: str | None = None,
-    description: str | None = None,
-    catch_up: CatchUp | None = None,
-    starts_at: datetime | EllipsisType | None = ...,
-    ends_at: datetime | EllipsisType | None = ...,
-    repeats: int | EllipsisType | None = ...,
-    overlap: Overlap | None = None,
-    backend: str = DEFAULT_TASK_BACKEND_ALIAS,
+    key: str, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS, **changes: Unpack[Changes]
 ) -> RecurringTask:
     """Change a recurring task that was added at run time; return its row.
 
-    The values are those of ``@recurring``; ``None`` leaves a value unchanged, but takes away
-    ``starts_at``, ``ends_at`` and ``repeats``. ``args`` and ``kwargs`` belong together: passing one
-    of them empties the other unless it is passed as well. Runs that ``repeats`` has counted so far
-    still count. ``backend`` is the alias of the task's backend in ``TASKS``.
+    The changes are those of the options of ``@recurring`` and of the schedule; ``None`` leaves a
+    value unchanged, but takes away ``starts_at``, ``ends_at`` and ``repeats``. ``args`` and
+    ``kwargs`` belong together: passing one of them empties the other unless it is passed as well.
+    Runs that ``repeats`` has counted so far still count. ``backend`` is the alias of the task's
+    backend in ``TASKS``.
 
     Raises ``UnknownRecurringTaskError``, ``StaticRecurringTaskError``,
     ``UnusableRecurringTaskError`` if the task cannot be run with these values, and ValueError or
     TypeError for invalid values.
     """
+    require_known("change_recurring_task", changes, Changes)
     connection, dialect = _database(_place_of(key, backend))
     with dialect.transaction(connection):
         row = _locked(connection, dialect, key)
         before = _timing(row), row.overlap
         # Before the columns change that a signature covers.
-        row.arguments = _changed_arguments(row, args, kwargs)
-        if schedule is not None or timezone is not None:
-            new = _rescheduled(row, schedule, timezone)
-            row.schedule, row.timezone = new.expression, new.timezone_name
-            row.catch_up = policies.to_text(policy_for(new, policies.from_text(row.catch_up)))
-        row.queue_name = validators.checked_queue_name(key, queue_name) or row.queue_name
-        if priority is not None:
-            row.priority = validators.checked_priority(key, priority) or 0
-        if description is not None:
-            row.description = validators.checked_description(key, description)
-        if catch_up is not None:
-            row.catch_up = policies.to_text(validators.checked_catch_up(key, catch_up))
-        if overlap is not None:
-            row.overlap = validators.checked_overlap(key, overlap)
-        for name, instant in {"starts_at": starts_at, "ends_at": ends_at}.items():
-            if instant is not ...:
-                checked = validators.checked_bound(key, name, instant)
-                setattr(row, name, checked and portable.storable(checked))
-        if repeats is not ...:
-            row.repeats = _changed_repeats(row, repeats)
+        row.arguments = _changed_arguments(row, changes.get("args"), changes.get("kwargs"))
+        with validators.naming(key):
+            _reschedule(row, changes.get("schedule"), changes.get("timezone"))
+            for value in VALUES:
+                if _is_given(value, changes):
+                    _change(row, value, value.checked(changes.get(value.name)))
         seal_arguments(row)
         definition = definition_of(row)
         if _timing(row) != before[0]:
@@ -295,35 +250,53 @@ def _changed_arguments(
             return opened_arguments(row)
         except arguments.DeserializationError as error:
             raise unusable(row.key, error) from error
-    return arguments.encode_call(
-        validators.checked_args(row.key, args or ()), validators.checked_kwargs(row.key, kwargs)
-    )
+    with validators.naming(row.key):
+        args, kwargs = validators.checked_args(args or ()), validators.checked_kwargs(kwargs)
+    return arguments.encode_call(args, kwargs)
 
 
-def _rescheduled(
+def _reschedule(
     row: RecurringTask, schedule: str | timedelta | datetime | None, timezone: str | None
-) -> AnySchedule:
+) -> None:
+    """Change the schedule of a row, or its time zone alone."""
     has_zone = not row.schedule.startswith((EVERY, AT))
+    if schedule is None and timezone is None:
+        return
     if schedule is None:
         if not has_zone:
             kind = "an interval" if row.schedule.startswith(EVERY) else "a single run"
-            raise ValueError(f"the recurring task {row.key!r}: {kind} has no time zone")
+            raise ValueError(f"{kind} has no time zone")
         schedule = row.schedule
     elif timezone is None and isinstance(schedule, str) and has_zone:
         timezone = split_zone(schedule)[1] or row.timezone
-    return validators.checked_schedule(row.key, schedule, timezone)
+    new = validators.checked_schedule(schedule, timezone)
+    row.schedule, row.timezone = new.expression, new.timezone_name
+    row.catch_up = policies.to_text(policy_for(new, policies.from_text(row.catch_up)))
 
 
-def _changed_repeats(row: RecurringTask, repeats: int | None) -> int | None:
-    checked = validators.checked_repeats(row.key, repeats)
+def _is_given(value: Value, changes: Mapping[str, object]) -> bool:
+    """Whether a value is to be changed: ``None`` takes it away if its column may be empty."""
+    if RecurringTask._meta.get_field(value.name).null:
+        return changes.get(value.name, ...) is not ...
+    return changes.get(value.name) is not None
+
+
+def _change(row: RecurringTask, value: Value, changed: Any) -> None:
+    """Change the column of a checked value."""
+    if value.name == "repeats":
+        _count_on(row, changed)
+    setattr(row, value.name, value.stored(changed))
+
+
+def _count_on(row: RecurringTask, repeats: int | None) -> None:
+    """Have the runs so far count for ``repeats``, if they were counted."""
     if row.repeats is None or not is_count(row.runs):
-        row.runs = 0  # Runs were not counted so far.
-    elif checked is not None and checked < row.runs:
+        row.runs = 0
+    elif repeats is not None and repeats < row.runs:
         raise ValueError(
-            f"the recurring task {row.key!r}: repeats is {checked}, but there were {row.runs} runs "
-            "so far. Give a larger number, or disable or remove the task."
+            f"repeats is {repeats}, but there were {row.runs} runs so far. Give a larger number, "
+            "or disable or remove the task."
         )
-    return checked
 
 
 def _require_run(definition: RecurringDefinition, present: datetime) -> None:

@@ -13,7 +13,7 @@ from .dialects import Limit
 from .tasks.metadata import JobMetadata
 
 if TYPE_CHECKING:
-    from .schedules.definition import RecurringDefinition
+    from .schedules.values import RecurringDefinition
 
 #: For metadata that were checked before headers, which have limits of their own, were added.
 UNLIMITED = PayloadLimits(max_bytes=1 << 40, max_depth=DEEPEST)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.cron import InvalidScheduleError
-from steady_queue_core.schedules.definition import RecurringDefinition, recurring, registered
+from steady_queue_core.schedules.definition import recurring, registered
 from steady_queue_core.schedules.interval import EPOCH, Interval
+from steady_queue_core.schedules.values import RecurringDefinition
 
 NOON = datetime(2026, 3, 29, 12, 0, 0, tzinfo=UTC)
 

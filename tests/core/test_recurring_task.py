@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from steady_queue_core import change_recurring_task, schedule_recurring_task
+from steady_queue_core.models import RecurringTask
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
-from steady_queue_core.schedules.definition import RecurringDefinition, recurring, registered
+from steady_queue_core.schedules.definition import recurring, registered
+from steady_queue_core.schedules.values import VALUES, Changes, Options, RecurringDefinition
 
 
 @pytest.fixture(autouse=True)
@@ -179,3 +182,23 @@ def test_an_argument_that_cannot_be_stored_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"the recurring task 'noon': .*kwargs\['loud'\]"):
         recurring(schedule="0 12 * * *", key="noon", kwargs={"loud": object()})(Task())
     assert registered() == []
+
+
+def test_options_that_there_are_not_are_refused_before_anything_is_decorated() -> None:
+    for function, given in (
+        (recurring, {"schedule": "@daily", "key": "k"}),
+        (schedule_recurring_task, {"key": "k", "task": Task(), "schedule": "@daily"}),
+        (change_recurring_task, {"key": "k"}),
+    ):
+        with pytest.raises(TypeError) as caught:
+            function(**given, run_twice=True)  # type: ignore[operator]  # Refused.
+        assert str(caught.value) == (
+            f"{function.__name__}() got an unexpected keyword argument 'run_twice'"
+        )
+
+
+def test_every_value_is_an_option_and_can_be_changed() -> None:
+    names = {value.name for value in VALUES}
+    assert names == {*Options.__annotations__} - {"args", "kwargs", "timezone"}
+    assert {*Changes.__annotations__} == {*Options.__annotations__, "schedule"}
+    assert names <= {field.name for field in RecurringTask._meta.fields}

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from steady_queue_core import recurring
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
-from steady_queue_core.schedules.definition import RecurringDefinition, registered
+from steady_queue_core.schedules.definition import registered
 from steady_queue_core.schedules.interval import Interval
 from steady_queue_core.schedules.once import Once
 from steady_queue_core.schedules.span import Span
 from steady_queue_core.schedules.stored import stored_schedule
+from steady_queue_core.schedules.values import RecurringDefinition
 
 from .samples import echo
 

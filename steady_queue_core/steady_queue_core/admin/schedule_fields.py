@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -13,28 +14,30 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from ..dialects import portable
+from ..dialects import is_storable, portable
 from ..durations import parse
-from ..schedules import catch_up, validators
+from ..schedules import catch_up
 from ..schedules.catch_up import CatchUp
 from ..schedules.cron import split_zone
 from ..schedules.interval import EVERY, Interval
 from ..schedules.once import AT
+from ..schedules.overlap import OVERLAPS
+from ..schedules.values import Value
 from ..timezones import from_utc
 
 Timing = str | timedelta | datetime
 
 
 @contextmanager
-def refusals(key: str) -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Have what the API refuses be shown beside the field."""
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValidationError(in_short(error, key)) from None
+        raise ValidationError(in_short(error)) from None
 
 
-def in_short(error: BaseException, key: str) -> str:
+def in_short(error: BaseException, key: str = "") -> str:
     """Return what an error says, without the key that the page names anyway."""
     text = str(error).removeprefix(f"the recurring task {key!r}: ")
     text = text.removeprefix(f"The recurring task {key!r} cannot be run: ")
@@ -62,10 +65,10 @@ def read_instant(text: str) -> datetime:
     return found
 
 
-def shown_instant(stored: datetime | None) -> str:
-    """Return a stored instant as ``read_instant`` reads it."""
-    if stored is None:
-        return ""
+def shown(stored: Any) -> Any:
+    """Return what is in a column as a form shows it: an instant as ``read_instant`` reads it."""
+    if not isinstance(stored, datetime):
+        return stored
     instant = from_utc(portable.aware(stored))
     return (timezone.localtime(instant) if settings.USE_TZ else instant).isoformat(sep=" ")
 
@@ -84,7 +87,7 @@ class InstantField(forms.CharField):
 
     def clean(self, value: Any) -> datetime | None:
         text = super().clean(value)
-        with refusals(""):
+        with refusals():
             return read_instant(text) if text else None
 
 
@@ -93,14 +96,21 @@ class CatchUpField(forms.CharField):
 
     def clean(self, value: Any) -> CatchUp:
         text = super().clean(value).strip()
-        with refusals(""):
-            if text in ("skip", "last"):
-                return validators.checked_catch_up("", text)
+        with refusals():
             try:
-                period = catch_up.from_text(text)
+                return catch_up.from_text(text)
             except ValueError:
-                period = parse(text)
-            return validators.checked_catch_up("", period)
+                return parse(text)
+
+
+class StoredTextField(forms.CharField):
+    """Text that every database stores."""
+
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value)
+        if not is_storable(text):
+            raise ValidationError("It has a character that no database stores.")
+        return text
 
 
 class JSONField(forms.CharField):
@@ -123,6 +133,29 @@ class JSONField(forms.CharField):
         if not isinstance(found, self.kind):
             raise ValidationError(f"Write a JSON {'array' if self.kind is list else 'object'}.")
         return found
+
+
+#: What the values of recurring tasks are typed into.
+FIELDS: dict[str, Callable[..., forms.Field]] = {
+    "queue_name": partial(forms.CharField, strip=False, max_length=255, empty_value=None),
+    "priority": forms.IntegerField,
+    "description": partial(StoredTextField, max_length=10_000),
+    "starts_at": InstantField,
+    "ends_at": InstantField,
+    "repeats": forms.IntegerField,
+    "catch_up": CatchUpField,
+    "overlap": partial(forms.ChoiceField, choices=[(each, each) for each in OVERLAPS]),
+}
+
+
+def field_of(value: Value) -> forms.Field:
+    """Return the field of a value, which is required unless it may be empty."""
+    return FIELDS[value.name](
+        label=value.label,
+        help_text=value.help,
+        required=bool(value.default),
+        initial=value.default,
+    )
 
 
 def _refuse(name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,6 @@ from django.db.transaction import atomic
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from ..configured_backends import backends_on
-from ..dialects import is_storable
 from ..dialects.database import Database
 from ..dynamic_tasks import change_recurring_task, schedule_recurring_task
 from ..errors import (
@@ -31,17 +30,18 @@ from ..own_tasks import OWN_TASKS
 from ..schedules import validators
 from ..schedules.interval import EVERY
 from ..schedules.once import AT
-from ..schedules.overlap import OVERLAPS
+from ..schedules.span import AnySchedule
 from ..schedules.stored import DEFINING
+from ..schedules.values import VALUES
 from ..tasks.definition import find_task
 from .schedule_fields import (
-    CatchUpField,
-    InstantField,
     JSONField,
+    StoredTextField,
+    field_of,
     in_short,
     read_schedule,
     refusals,
-    shown_instant,
+    shown,
     zone_for,
 )
 
@@ -53,7 +53,6 @@ CONFLICT = (
 )
 BUSY = "The database was busy. Nothing was stored: try again."
 NOTHING = "Nothing was changed."
-INSTANT = "Such as 2030-12-24 18:00, in the current time zone, or 2030-12-24T18:00+01:00."
 
 
 class _Undone(Exception):
@@ -64,7 +63,7 @@ class ScheduleForm(forms.Form):
     """What adding and changing have in common. ``rehearse()`` and ``store()`` do what the API does,
     and put what it refuses beside a field."""
 
-    schedule = forms.CharField(
+    schedule = StoredTextField(
         max_length=255,
         help_text="A cron expression such as 30 7 * * 1-5, an interval such as every 90 minutes, "
         "or a single run: at 2030-12-24 18:00.",
@@ -77,37 +76,15 @@ class ScheduleForm(forms.Form):
     )
     args = JSONField(list, label="Positional arguments")
     kwargs = JSONField(dict, label="Named arguments")
-    queue_name = forms.CharField(label="Queue", required=False, strip=False, max_length=255)
-    priority = forms.IntegerField(
-        required=False,
-        help_text=f"From {validators.LOWEST_PRIORITY} to {validators.HIGHEST_PRIORITY}, larger "
-        "first.",
-    )
-    description = forms.CharField(required=False, max_length=10_000)
-    starts_at = InstantField(label="Starts", required=False, help_text=INSTANT)
-    ends_at = InstantField(label="Ends", required=False, help_text=INSTANT)
-    repeats = forms.IntegerField(
-        required=False, help_text="How many runs are enqueued; empty for any number."
-    )
-    catch_up = CatchUpField(
-        label="Missed runs",
-        initial="skip",
-        help_text="What happens to runs that are due while no scheduler runs: skip, last, or how "
-        "old they may be to be made up for, such as 36 hours.",
-    )
-    overlap = forms.ChoiceField(
-        label="Overlapping runs",
-        choices=[(each, each) for each in OVERLAPS],
-        initial="allow",
-        help_text="A run that is due while the one before has not ended: it may run as well, is "
-        "skipped, or waits.",
-    )
+    field_order = ("key", "task", "schedule", "timezone", "args", "kwargs")
 
     def __init__(self, *arguments: Any, using: str, with_arguments: bool, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.using = using
         if not with_arguments:
             del self.fields["args"], self.fields["kwargs"]
+        self.fields |= {value.name: field_of(value) for value in VALUES}
+        self.order_fields([*self.field_order, *(value.name for value in VALUES)])
 
     @property
     def name(self) -> str:
@@ -122,52 +99,36 @@ class ScheduleForm(forms.Form):
 
     def clean_schedule(self) -> str:
         text: str = self.cleaned_data["schedule"]
-        if not is_storable(text):
-            raise ValidationError("It has a character that no database stores.")
-        with refusals(self.name):
+        with refusals():
             self.timing = read_schedule(text)
-        return text
-
-    def clean_queue_name(self) -> str | None:
-        with refusals(self.name):
-            return validators.checked_queue_name(self.name, self.cleaned_data["queue_name"] or None)
-
-    def clean_priority(self) -> int | None:
-        with refusals(self.name):
-            return validators.checked_priority(self.name, self.cleaned_data["priority"])
-
-    def clean_repeats(self) -> int | None:
-        with refusals(self.name):
-            return validators.checked_repeats(self.name, self.cleaned_data["repeats"])
-
-    def clean_description(self) -> str:
-        text: str = self.cleaned_data["description"]
-        if not is_storable(text):
-            raise ValidationError("It has a character that no database stores.")
         return text
 
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or self.cleaned_data
+        for value in VALUES:
+            if value.name in given:
+                self._check(value.name, value.checked, given[value.name])
         if "schedule" in given and "timezone" in given:
-            zone = zone_for(self.timing, given["timezone"])
-            try:
-                validators.checked_schedule(self.name, self.timing, zone)
-            except ValueError as error:
-                self.add_error(self._of_schedule(given["timezone"]), in_short(error, self.name))
-        for name in ("starts_at", "ends_at"):
-            try:
-                validators.checked_bound(self.name, name, given.get(name))
-            except (ValueError, TypeError) as error:
-                self.add_error(name, in_short(error, self.name))
+            zone = given["timezone"]
+            self._check(self._to_blame(zone), self._schedule_in, zone)
         return given
 
-    def _of_schedule(self, typed: str) -> str:
+    def _check(self, field: str, check: Callable[[Any], object], given: Any) -> None:
+        try:
+            check(given)
+        except (ValueError, TypeError) as error:
+            self.add_error(field, in_short(error, self.name))
+
+    def _schedule_in(self, zone: str) -> AnySchedule:
+        return validators.checked_schedule(self.timing, zone_for(self.timing, zone))
+
+    def _to_blame(self, zone: str) -> str:
         """Return the field that is to blame: that of the zone, if it is well without one."""
         try:
-            validators.checked_schedule(self.name, self.timing, zone_for(self.timing, ""))
+            self._schedule_in("")
         except ValueError:
             return "schedule"
-        return "timezone" if typed else "schedule"
+        return "timezone" if zone else "schedule"
 
     # --- what is done with them ---
 
@@ -233,7 +194,6 @@ class AddScheduleForm(ScheduleForm):
         help_text="The path of a task, such as shop.tasks.send_report.",
     )
     backend = forms.ChoiceField(required=False, help_text="Empty for that of the task.")
-    field_order = ("key", "task", "schedule", "timezone", "args", "kwargs", "queue_name")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -253,7 +213,7 @@ class AddScheduleForm(ScheduleForm):
         return str(self.data.get(self.add_prefix("key"), ""))
 
     def clean_key(self) -> str:
-        with refusals(self.name):
+        with refusals():
             return validators.checked_key(self.cleaned_data["key"])
 
     def clean_task(self) -> Any:
@@ -270,21 +230,15 @@ class AddScheduleForm(ScheduleForm):
         task, wanted = given["task"], given.get("backend")
         if not wanted and task.backend not in self.backends:
             wanted = self.backends[0]
+        options: Any = {value.name: given[value.name] for value in VALUES}
         return schedule_recurring_task(
             given["key"],
             task.using(backend=wanted) if wanted else task,
             schedule=self.timing,
+            timezone=zone_for(self.timing, given["timezone"]),
             args=given.get("args") or (),
             kwargs=given.get("kwargs"),
-            queue_name=given["queue_name"],
-            priority=given["priority"],
-            timezone=zone_for(self.timing, given["timezone"]),
-            description=given["description"] or None,
-            catch_up=given["catch_up"],
-            starts_at=given["starts_at"],
-            ends_at=given["ends_at"],
-            repeats=given["repeats"],
-            overlap=given["overlap"],
+            **options | {"description": given["description"] or None},
         )
 
 
@@ -311,9 +265,7 @@ class ChangeScheduleForm(ScheduleForm):
     def changes(self) -> dict[str, Any]:
         """What differs from what was shown, as the API takes it."""
         given, changed = self.cleaned_data, set(self.changed_data)
-        plain = ("queue_name", "priority", "description", "catch_up", "overlap")
-        optional = ("starts_at", "ends_at", "repeats")
-        found = {name: given[name] for name in (*plain, *optional) if name in changed}
+        found = {value.name: given[value.name] for value in VALUES if value.name in changed}
         if changed & {"schedule", "timezone"}:
             found["schedule"] = self.timing
             found["timezone"] = zone_for(self.timing, given["timezone"])
@@ -343,15 +295,8 @@ def initial_of(row: RecurringTask) -> dict[str, Any]:
     return {
         "schedule": row.schedule,
         "timezone": row.timezone if has_zone else "",
-        "queue_name": row.queue_name,
-        "priority": row.priority,
-        "description": row.description,
-        "starts_at": shown_instant(row.starts_at),
-        "ends_at": shown_instant(row.ends_at),
-        "repeats": row.repeats,
-        "catch_up": row.catch_up,
-        "overlap": row.overlap,
         "version": version_of(row),
+        **{value.name: shown(getattr(row, value.name)) for value in VALUES},
     }
 
 

@@ -10,36 +10,32 @@ from typing import Any
 
 from .. import arguments
 from ..compat import task_backends
-from ..dialects import portable
 from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
 from ..payloads import recurring_scope
 from ..payloads.backends import codec_of
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
-from . import catch_up, validators
+from . import validators
 from .cron import Schedule
-from .definition import RecurringDefinition, find, require_configurable
+from .definition import find, require_configurable
 from .interval import EVERY, Interval
 from .once import AT, Once
 from .span import AnySchedule
+from .values import VALUES, RecurringDefinition
 
 #: Columns that decide when a recurring task is due.
-TIMING = ("schedule", "timezone", "starts_at", "ends_at")
-#: Columns that decide when and how it is enqueued.
-ENQUEUING = (
+TIMING = ("schedule", "timezone", *(each.name for each in VALUES if each.is_timing))
+#: Columns that hold the definition, beside the key.
+DEFINING = (
     *TIMING,
     "task_path",
     "arguments",
     "backend_name",
-    "queue_name",
-    "priority",
-    "catch_up",
-    "repeats",
-    "overlap",
+    *(each.name for each in VALUES if not each.is_timing),
 )
-#: Columns that hold the definition, beside the key.
-DEFINING = (*ENQUEUING, "description")
+#: Those that decide when and how it is enqueued.
+ENQUEUING = tuple(name for name in DEFINING if name != "description")
 
 
 def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) -> RecurringTask:
@@ -52,20 +48,14 @@ def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) 
         timezone=definition.schedule.timezone_name,
         arguments=definition.encoded_call,
         backend_name=task.backend,
-        queue_name=task.queue_name,
-        priority=task.priority,
-        description=definition.description,
-        catch_up=catch_up.to_text(definition.catch_up),
-        starts_at=definition.starts_at and portable.storable(definition.starts_at),
-        ends_at=definition.ends_at and portable.storable(definition.ends_at),
-        repeats=definition.repeats,
-        overlap=definition.overlap,
         static=static,
         enabled=True,
         active_since=present,
         created_at=present,
         updated_at=present,
+        **{each.name: each.stored(getattr(definition, each.name)) for each in VALUES},
     )
+    row.queue_name, row.priority = task.queue_name, task.priority
     seal_arguments(row)
     return row
 
@@ -133,18 +123,11 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
         key=row.key,
         task=task.using(backend=row.backend_name),
         schedule=stored_schedule(row.schedule, row.timezone),
-        queue_name=row.queue_name,
-        priority=row.priority,
-        description=row.description,
-        catch_up=catch_up.from_text(row.catch_up),
-        starts_at=row.starts_at and portable.aware(row.starts_at),
-        ends_at=row.ends_at and portable.aware(row.ends_at),
-        repeats=row.repeats,
-        overlap=validators.checked_overlap(row.key, row.overlap),
         stored_call=text,
+        **{each.name: each.read(getattr(row, each.name)) for each in VALUES},
     )
     require_configurable(definition)
-    validators.check_fit(row.key, task, args, kwargs)
+    validators.check_fit(task, args, kwargs)
     return definition
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compat import InvalidTask, InvalidTaskBackend, task_backends
 from ..dialects.database import Database
-from ..schedules.definition import RecurringDefinition
+from ..schedules.values import RecurringDefinition
 from ..tasks.definition import rebuilt
 from . import routing
 from .backend import ShardedBackend

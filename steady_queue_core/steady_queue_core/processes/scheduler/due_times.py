@@ -13,8 +13,8 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import RecurringExecution, RecurringTask
 from ...project_code import contained
-from ...schedules.definition import RecurringDefinition
 from ...schedules.span import Span
+from ...schedules.values import RecurringDefinition
 from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable

@@ -13,8 +13,8 @@ from ...dialects import Dialect
 from ...errors import UnusableRecurringTaskError
 from ...logging import about, get_logger
 from ...models import RecurringTask
-from ...schedules.definition import RecurringDefinition
 from ...schedules.stored import ENQUEUING, definition_of
+from ...schedules.values import RecurringDefinition
 from .task_rows import read_rows
 
 logger = get_logger("steady_queue.scheduler")

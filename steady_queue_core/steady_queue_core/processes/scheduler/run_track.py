@@ -12,8 +12,8 @@ from django.db.models import QuerySet
 from ...dialects import portable
 from ...errors import UnusableRecurringTaskError
 from ...models import Job, RecurringExecution, RecurringTask
-from ...schedules.definition import RecurringDefinition
 from ...schedules.stored import is_count
+from ...schedules.values import RecurringDefinition
 
 #: Columns that the runs of a task change.
 COLUMNS = ("runs", "last_job_id", "waiting_at")
