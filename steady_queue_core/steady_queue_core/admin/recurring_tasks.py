@@ -18,8 +18,9 @@ from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..listings.damage import ERRORS, is_damage, read_each
 from ..listings.recurring import last_executions
+from ..listings.keyset import is_storable
+from ..listings.recurring import listed
 from ..listings.run_outcomes import RunOutcome, outcomes_of
-from ..listings.run_outlook import outlook_of
 from ..models import RecurringExecution, RecurringTask
 from ..schedules.stored import opened_arguments
 from . import actions, databases, texts
@@ -85,16 +86,12 @@ class RecurringTaskAdmin(QueueAdmin):
         return (key, task, schedule, zone, state, next_run, last_run, last_outcome, left)
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        using = databases.requested(request)
         tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
-        last = last_executions(using, tasks)
-        outcomes = self._outcomes(request, last.values())
-        present = Database.of(using).current_time()
-        for row in rows:
-            run = last.get(row.pk)
-            row.last_run = run and run.run_at
-            row.last_outcome = outcomes.get(run.job_id) if run else None
-            row.outlook = outlook_of(row, row.last_run, present, NEXT_RUNS)
+        schedules = listed(tasks, rows, NEXT_RUNS)
+        outcomes = self._outcomes(request, [each.last for each in schedules if each.last])
+        for row, each in zip(rows, schedules, strict=True):
+            row.listed = each
+            row.last_outcome = outcomes.get(each.last.job_id) if each.last else None
         return rows
 
     def _outcomes(self, request: HttpRequest, runs: Iterable[Any]) -> dict[Any, RunOutcome]:
@@ -328,7 +325,7 @@ def _fields(row: Any) -> Section:
         ("Schedule", texts.clean(row.schedule)),
         ("Time zone", texts.clean(row.timezone)),
         *_limits(row),
-        ("Next runs", ", ".join(map(texts.moment, row.outlook.next_runs))),
+        ("Next runs", ", ".join(map(texts.moment, row.listed.outlook.next_runs))),
         ("Missed runs", texts.clean(row.catch_up)),
         ("Overlapping runs", texts.clean(row.overlap)),
         ("Queue", texts.clean(row.queue_name)),
@@ -371,19 +368,17 @@ def zone(row: Any) -> str:
 
 @column("state")
 def state(row: Any) -> str:
-    if not row.enabled:
-        return "disabled"
-    return "finished" if row.outlook.is_finished else "enabled"
+    return str(row.listed.state)
 
 
 @column("next run")
 def next_run(row: Any) -> str:
-    return texts.moment(row.outlook.next_runs[0]) if row.outlook.next_runs else ""
+    return ", ".join(map(texts.moment, row.listed.outlook.next_runs[:1]))
 
 
 @column("last run")
 def last_run(row: Any) -> str:
-    return texts.moment(row.last_run)
+    return texts.moment(row.listed.last_run)
 
 
 @column("outcome")

@@ -24,7 +24,7 @@ from ..errors import (
     UnregisteredTaskError,
     UnusableRecurringTaskError,
 )
-from ..listings.run_outlook import outlook_of
+from ..listings.recurring import outlook_of
 from ..models import RecurringTask
 from ..own_tasks import OWN_TASKS
 from ..schedules import validators

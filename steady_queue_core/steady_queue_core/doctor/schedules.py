@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from ..dialects import portable
-from ..listings.recurring import ListedSchedule
+from ..listings.recurring import expected_after
 from ..listings.wording import duration, moment, name
 from ..models import RecurringTask
 from ..schedules.span import Span
 from ..schedules.stored import stored_schedule
 from .finding import Finding, many, problem, warning
 from .patient import Patient, few
+from .finding import Finding, problem, warning
+from .patient import Patient
+from .round import few
+from .words import many
 
 #: A run that is not enqueued by then is late.
 LATE = timedelta(minutes=1)
@@ -55,23 +58,10 @@ def _late(patient: Patient, since: datetime) -> list[tuple[str, datetime]]:
     for each in patient.schedules:
         # Runs that are left out or wait because of the previous one leave no trace.
         if each.row.overlap == "allow" and _is_read(patient, each.row):
-            slot = _slot_after(each, since)
+            slot = expected_after(each.row, each.last_run, since)
             if slot is not None and slot < patient.present - LATE:
                 found.append((each.key, slot))
     return found
-
-
-def _slot_after(schedule: ListedSchedule, since: datetime) -> datetime | None:
-    row = schedule.row
-    if row.runs_left == 0:
-        return None
-    known = [portable.aware(each) for each in (schedule.last_run, row.active_since) if each]
-    with suppress(ValueError, TypeError, AttributeError):  # A damaged row is not late.
-        span = Span(
-            stored_schedule(row.schedule, row.timezone), _aware(row.starts_at), _aware(row.ends_at)
-        )
-        return span.next_after(max([since, *known]))
-    return None
 
 
 def tasks_gone(patient: Patient) -> Iterator[Finding]:
@@ -103,10 +93,6 @@ def not_read(patient: Patient) -> Iterator[Finding]:
 def _is_read(patient: Patient, row: RecurringTask) -> bool:
     scheduler = patient.options.scheduler
     return bool(row.static or scheduler is None or scheduler.dynamic_tasks_enabled)
-
-
-def _aware(stored: datetime | None) -> datetime | None:
-    return stored and portable.aware(stored)
 
 
 EXAMINATIONS = (due, tasks_gone, not_read)

@@ -19,8 +19,7 @@ from ..errors import SteadyQueueError
 from ..listings.damage import read_each
 from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
-from ..listings.recurring import listed_schedules
-from ..listings.run_outlook import expected_after
+from ..listings.recurring import expected_after, listed_schedules
 from ..logging import about, get_logger
 from ..models import ScheduledExecution, Statistic
 from ..statistics.tally import ALL_TIME, Tally

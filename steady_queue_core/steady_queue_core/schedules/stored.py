@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import arguments
 from ..compat import task_backends
+from ..dialects import portable
 from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
 from ..payloads import recurring_scope
@@ -21,7 +22,7 @@ from .cron import Schedule
 from .definition import find, require_configurable
 from .interval import EVERY, Interval
 from .once import AT, Once
-from .span import AnySchedule
+from .span import AnySchedule, Span
 from .values import VALUES, RecurringDefinition
 
 #: Columns that decide when a recurring task is due.
@@ -134,6 +135,12 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
 def is_count(runs: object) -> bool:
     """Whether this is a number of runs, in a column in which SQLite stores anything."""
     return isinstance(runs, int) and runs >= 0
+
+
+def span_of(row: RecurringTask) -> Span:
+    """Return the slots of a row. Raises anything for one with a manual edit."""
+    bounds = (each and portable.aware(each) for each in (row.starts_at, row.ends_at))
+    return Span(stored_schedule(row.schedule, row.timezone), *bounds)
 
 
 def stored_schedule(expression: str, timezone: str) -> AnySchedule:
