@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
-from django.db import DatabaseError, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import on_commit
 
-from . import arguments
 from .compat import DEFAULT_TASK_BACKEND_ALIAS
 from .configuration import ConfigurationError
 from .configured_backends import options_on, own_backends
-from .dialects import Dialect, dialect_for, portable
+from .dialects import portable
+from .dialects.database import Database
 from .errors import (
     RecurringTaskError,
     RecurringTaskExistsError,
@@ -24,9 +21,6 @@ from .errors import (
 )
 from .logging import about, get_logger
 from .models import RecurringTask
-from .schedules import catch_up as policies
-from .schedules import validators
-from .schedules.cron import split_zone
 from .schedules.definition import (
     define,
     is_registered,
@@ -34,25 +28,10 @@ from .schedules.definition import (
     require_known,
     require_runnable,
 )
-from .schedules.interval import EVERY
-from .schedules.once import AT
-from .schedules.span import policy_for
-from .schedules.stored import (
-    DEFINING,
-    TIMING,
-    definition_of,
-    is_count,
-    opened_arguments,
-    row_of,
-    seal_arguments,
-    unusable,
-)
-from .schedules.values import VALUES, Changes, Options, RecurringDefinition, Value
+from .schedules.stored import DEFINING, TIMING, change, definition_of, row_of, unusable
+from .schedules.values import Changes, Options, RecurringDefinition
 from .sharding.schedules import alone, placed
 from .sharding.shards import shards_of
-
-#: How often a deadlock is retried before the error reaches the caller.
-TRIES = 5
 
 logger = get_logger("steady_queue.scheduler")
 
@@ -86,7 +65,7 @@ def schedule_recurring_task(
 def _add(definition: RecurringDefinition, *, replace: bool) -> RecurringTask:
     """Store a recurring task in the database of its backend."""
     key = definition.key
-    connection, dialect = _database(definition.task.backend)
+    database = _database(definition.task.backend)
     _require_dynamic(key, not is_registered(key))
     try:
         require_runnable(definition)
@@ -94,26 +73,25 @@ def _add(definition: RecurringDefinition, *, replace: bool) -> RecurringTask:
         raise unusable(key, error) from error
 
     def store() -> RecurringTask:
-        with dialect.transaction(connection):
-            now = dialect.current_time(connection)
-            row = row_of(definition, portable.storable(now), static=False)
-            definition_of(row)
-            _require_run(definition, now)
-            if dialect.insert_if_absent(connection, row, ["key"]):
-                return row
-            if not replace:
-                raise _taken(connection, key)
-            stored = _locked(connection, dialect, key)
-            before = _timing(stored), stored.overlap
-            for name in DEFINING:
-                setattr(stored, name, getattr(row, name))
-            stored.runs = 0
-            return _updated(connection, dialect, stored, before)
+        now = database.current_time()
+        row = row_of(definition, portable.storable(now), static=False)
+        definition_of(row)
+        _require_run(definition, now)
+        if database.insert_if_absent(row, ["key"]):
+            return row
+        if not replace:
+            raise _taken(database, key)
+        stored = _locked(database, key)
+        before = _state(stored)
+        for name in DEFINING:
+            setattr(stored, name, getattr(row, name))
+        stored.runs = 0
+        return _updated(database, stored, before)
 
-    row = _again_after_deadlocks(connection, dialect, store)
-    warn = partial(_warn_unless_enabled, key, connection.alias)
-    if connection.in_atomic_block:
-        on_commit(warn, using=connection.alias)
+    row = database.in_transaction(store)
+    warn = partial(_warn_unless_enabled, key, database.alias)
+    if database.connection.in_atomic_block:
+        on_commit(warn, using=database.alias)
     else:
         warn()
     return row
@@ -135,22 +113,15 @@ def change_recurring_task(
     TypeError for invalid values.
     """
     require_known("change_recurring_task", changes, Changes)
-    connection, dialect = _database(_place_of(key, backend))
-    with dialect.transaction(connection):
-        row = _locked(connection, dialect, key)
-        before = _timing(row), row.overlap
-        # Before the columns change that a signature covers.
-        row.arguments = _changed_arguments(row, changes.get("args"), changes.get("kwargs"))
-        with validators.naming(key):
-            _reschedule(row, changes.get("schedule"), changes.get("timezone"))
-            for value in VALUES:
-                if _is_given(value, changes):
-                    _change(row, value, value.checked(changes.get(value.name)))
-        seal_arguments(row)
+    database = _database(_place_of(key, backend))
+    with database.transaction():
+        row = _locked(database, key)
+        before = _state(row)
+        change(row, changes)
         definition = definition_of(row)
-        if _timing(row) != before[0]:
-            _require_run(definition, dialect.current_time(connection))
-        return _updated(connection, dialect, row, before)
+        if _state(row).timing != before.timing:
+            _require_run(definition, database.current_time())
+        return _updated(database, row, before)
 
 
 def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> None:
@@ -158,9 +129,9 @@ def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_A
 
     Raises ``UnknownRecurringTaskError`` and ``StaticRecurringTaskError``.
     """
-    connection, dialect = _database(_place_of(key, backend))
-    with dialect.transaction(connection):
-        _locked(connection, dialect, key, "static").delete(using=connection.alias)
+    database = _database(_place_of(key, backend))
+    with database.transaction():
+        _locked(database, key, "static").delete(using=database.alias)
 
 
 def _shard_with(key: str, backend: str) -> str | None:
@@ -178,33 +149,19 @@ def _place_of(key: str, backend: str) -> str:
     return _shard_with(key, backend) or anywhere
 
 
-def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:
+def _database(backend: str) -> Database:
     ours = own_backends()
     if backend not in ours:
         raise ValueError(
             f"{backend!r} is no Steady Queue backend in TASKS. "
             f"There are: {', '.join(sorted(ours)) or 'none'}."
         )
-    using = ours[backend].database
-    return connections[using], dialect_for(using)
+    return Database.of(ours[backend].database)
 
 
-def _again_after_deadlocks(
-    connection: BaseDatabaseWrapper, dialect: Dialect, do: Callable[[], RecurringTask]
-) -> RecurringTask:
-    """Call ``do`` and retry it after deadlocks, except inside the caller's transaction."""
-    for _ in range(TRIES):
-        try:
-            return do()
-        except DatabaseError as error:
-            if connection.in_atomic_block or not dialect.is_contention(connection, error):
-                raise
-    return do()
-
-
-def _taken(connection: BaseDatabaseWrapper, key: str) -> RecurringTaskError:
+def _taken(database: Database, key: str) -> RecurringTaskError:
     # Not locked: on MySQL, several transactions that found the row would deadlock here.
-    row = RecurringTask.objects.using(connection.alias).filter(pk=key).first()
+    row = RecurringTask.objects.using(database.alias).filter(pk=key).first()
     if row is not None and row.static:
         return _static(key)
     return RecurringTaskExistsError(
@@ -213,15 +170,13 @@ def _taken(connection: BaseDatabaseWrapper, key: str) -> RecurringTaskError:
     )
 
 
-def _locked(
-    connection: BaseDatabaseWrapper, dialect: Dialect, key: str, *columns: str
-) -> RecurringTask:
+def _locked(database: Database, key: str, *columns: str) -> RecurringTask:
     """Return the row of a dynamic task, locked until the end of the transaction; with ``columns``,
     these alone: others may be damaged."""
     _require_dynamic(key, not is_registered(key))
-    rows = RecurringTask.objects.using(connection.alias).filter(pk=key)
+    rows = RecurringTask.objects.using(database.alias).filter(pk=key)
     rows = rows.only(*columns) if columns else rows
-    row = dialect.lock_rows(connection, rows, wait=True).first()
+    row = database.lock_rows(rows, wait=True).first()
     if row is None:
         raise UnknownRecurringTaskError(f"There is no recurring task {key!r}.")
     _require_dynamic(key, not row.static)
@@ -241,64 +196,6 @@ def _static(key: str) -> StaticRecurringTaskError:
     )
 
 
-def _changed_arguments(
-    row: RecurringTask, args: Sequence[object] | None, kwargs: Mapping[str, object] | None
-) -> str:
-    """Return the encoded arguments: the new ones, or those of the row."""
-    if args is None and kwargs is None:
-        try:
-            return opened_arguments(row)
-        except arguments.DeserializationError as error:
-            raise unusable(row.key, error) from error
-    with validators.naming(row.key):
-        args, kwargs = validators.checked_args(args or ()), validators.checked_kwargs(kwargs)
-    return arguments.encode_call(args, kwargs)
-
-
-def _reschedule(
-    row: RecurringTask, schedule: str | timedelta | datetime | None, timezone: str | None
-) -> None:
-    """Change the schedule of a row, or its time zone alone."""
-    has_zone = not row.schedule.startswith((EVERY, AT))
-    if schedule is None and timezone is None:
-        return
-    if schedule is None:
-        if not has_zone:
-            kind = "an interval" if row.schedule.startswith(EVERY) else "a single run"
-            raise ValueError(f"{kind} has no time zone")
-        schedule = row.schedule
-    elif timezone is None and isinstance(schedule, str) and has_zone:
-        timezone = split_zone(schedule)[1] or row.timezone
-    new = validators.checked_schedule(schedule, timezone)
-    row.schedule, row.timezone = new.expression, new.timezone_name
-    row.catch_up = policies.to_text(policy_for(new, policies.from_text(row.catch_up)))
-
-
-def _is_given(value: Value, changes: Mapping[str, object]) -> bool:
-    """Whether a value is to be changed: ``None`` takes it away if its column may be empty."""
-    if RecurringTask._meta.get_field(value.name).null:
-        return changes.get(value.name, ...) is not ...
-    return changes.get(value.name) is not None
-
-
-def _change(row: RecurringTask, value: Value, changed: Any) -> None:
-    """Change the column of a checked value."""
-    if value.name == "repeats":
-        _count_on(row, changed)
-    setattr(row, value.name, value.stored(changed))
-
-
-def _count_on(row: RecurringTask, repeats: int | None) -> None:
-    """Have the runs so far count for ``repeats``, if they were counted."""
-    if row.repeats is None or not is_count(row.runs):
-        row.runs = 0
-    elif repeats is not None and repeats < row.runs:
-        raise ValueError(
-            f"repeats is {repeats}, but there were {row.runs} runs so far. Give a larger number, "
-            "or disable or remove the task."
-        )
-
-
 def _require_run(definition: RecurringDefinition, present: datetime) -> None:
     """Raise ValueError if no slot follows."""
     if definition.span.next_after(present) is None:
@@ -310,27 +207,30 @@ def _require_run(definition: RecurringDefinition, present: datetime) -> None:
         )
 
 
-def _timing(row: RecurringTask) -> list[Any]:
-    return [getattr(row, name) for name in TIMING]
+class _State(NamedTuple):
+    """What decides about the runs of a row so far."""
+
+    timing: tuple[Any, ...]
+    overlap: str
 
 
-def _updated(
-    connection: BaseDatabaseWrapper,
-    dialect: Dialect,
-    row: RecurringTask,
-    before: tuple[list[Any], str],
-) -> RecurringTask:
-    timing, overlap = before
-    row.updated_at = portable.storable(dialect.current_time(connection))
-    if row.overlap != overlap:
+def _state(row: RecurringTask) -> _State:
+    return _State(tuple(getattr(row, name) for name in TIMING), row.overlap)
+
+
+def _updated(database: Database, row: RecurringTask, before: _State) -> RecurringTask:
+    """Store a row that has changed."""
+    now = _state(row)
+    row.updated_at = database.storable_time()
+    if now.overlap != before.overlap:
         # Under another policy, the last run may not have been noted.
         row.last_job_id = row.waiting_at = None
-    if _timing(row) != timing:
+    if now.timing != before.timing:
         # Slots of the new schedule before this instant were never missed.
         row.active_since = row.updated_at
     of_runs = ("runs", "last_job_id", "waiting_at")
     changed = [*DEFINING, *of_runs, "active_since", "updated_at"]
-    row.save(using=connection.alias, update_fields=changed)
+    row.save(using=database.alias, update_fields=changed)
     return row
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from steady_queue_core import recurring
-from steady_queue_core.schedules.catch_up import following, from_text, to_text
 from steady_queue_core.schedules.cron import Schedule
 from steady_queue_core.schedules.interval import Interval
+from steady_queue_core.schedules.policies import following, from_text, to_text
 
 from .samples import echo
 

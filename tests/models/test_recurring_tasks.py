@@ -29,10 +29,9 @@ from steady_queue_core.errors import (
 )
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base.database import QueueDatabase
-from steady_queue_core.processes.scheduler.mirror import mirror, warn_of_unscheduled
+from steady_queue_core.processes.scheduler import mirror as mirroring
+from steady_queue_core.processes.scheduler.mirror import Mirroring, mirror, warn_of_unscheduled
 from steady_queue_core.processes.scheduler.scheduler import Scheduler
-from steady_queue_core.processes.supervisor import mirroring
-from steady_queue_core.processes.supervisor.mirroring import Mirroring
 from steady_queue_core.schedules import definition as recurring_task
 
 from .everywhere import on_every_database

@@ -40,7 +40,7 @@ MODULES = (
     "django.db.backends.postgresql.base", "django.templatetags.i18n",
     "mysql.connector.django.base", "steady_queue_core.connection_setup",
     "steady_queue_core.management.commands.steady_queue", "steady_queue_core.migration_guard",
-    "steady_queue_core.schedules.original_cron", "steady_queue_core.tasks.modules",
+    "steady_queue_core.tasks.modules",
     "tests.faultapp.effects", "tests.faultapp.mutants",
 )  # fmt: skip
 

@@ -16,12 +16,11 @@ from django.utils import timezone
 
 from ..dialects import is_storable, portable
 from ..durations import parse
-from ..schedules import catch_up
-from ..schedules.catch_up import CatchUp
+from ..schedules import policies
 from ..schedules.cron import split_zone
 from ..schedules.interval import EVERY, Interval
 from ..schedules.once import AT
-from ..schedules.overlap import OVERLAPS
+from ..schedules.policies import OVERLAPS, CatchUp
 from ..schedules.values import Value
 from ..timezones import from_utc
 
@@ -98,7 +97,7 @@ class CatchUpField(forms.CharField):
         text = super().clean(value).strip()
         with refusals():
             try:
-                return catch_up.from_text(text)
+                return policies.from_text(text)
             except ValueError:
                 return parse(text)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, Info, Warning, register
@@ -12,6 +13,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
 from .known_backends import TAG, known_backends
+
+if TYPE_CHECKING:
+    from ..schedules.cron import Schedule
+
+SUNDAY_ALONE = re.compile(r"(0|SUN)-(0|SUN)", re.IGNORECASE)
 
 
 @register(TAG)
@@ -71,7 +77,6 @@ def _schedules_of_other_meaning() -> list[CheckMessage]:
     try:
         from ..schedules.cron import Schedule
         from ..schedules.definition import registered
-        from ..schedules.original_cron import difference
     except ImproperlyConfigured:
         return []  # check_framework reports it.
     return [
@@ -82,8 +87,25 @@ def _schedules_of_other_meaning() -> list[CheckMessage]:
             id="steady_queue.I001",
         )
         for each in registered()
-        if isinstance(each.schedule, Schedule) and (meaning := difference(each.schedule))
+        if isinstance(each.schedule, Schedule) and (meaning := _difference(each.schedule))
     ]
+
+
+def _difference(schedule: Schedule) -> str:
+    """Return how the package ``steady_queue`` reads ``schedule`` differently; empty if it does not.
+
+    That package reads expressions with the ``crontab`` library. Those that only ``crontab`` accepts
+    are errors here.
+    """
+    _, _, of_month, _, of_week = schedule.fields
+    if schedule.takes_either_day:
+        return (
+            f"a day that matches {of_month!r} or {of_week!r} is enough, as in cron; in Steady "
+            "Queue it had to match both"
+        )
+    if any(SUNDAY_ALONE.fullmatch(term.partition("/")[0]) for term in of_week.split(",")):
+        return f"in {of_week!r} a range from Sunday to Sunday is one day; in Steady Queue, the week"
+    return ""
 
 
 def _schedules_that_are_over() -> list[CheckMessage]:

@@ -12,7 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from ..dialects import portable
 from ..dialects.database import Database
 from ..models import RecurringExecution, RecurringTask
-from ..schedules import catch_up
+from ..schedules import policies
 from ..schedules.span import Span, policy_for
 from ..schedules.stored import span_of
 from .damage import read_each
@@ -124,7 +124,7 @@ def _outstanding(
     if row.overlap == "queue" and row.waiting_at is not None:
         return portable.aware(row.waiting_at)
     known = _known(row, last_run)
-    policy = policy_for(span.schedule, catch_up.from_text(row.catch_up))
+    policy = policy_for(span.schedule, policies.from_text(row.catch_up))
     return span.following(policy, max(known), present) if known else None
 
 

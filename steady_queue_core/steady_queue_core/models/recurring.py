@@ -37,7 +37,7 @@ class RecurringTask(Record):
     #: How many runs are enqueued; NULL: any number.
     repeats = models.IntegerField(null=True)
     #: What becomes of a run that is due while the previous one has not ended; see
-    #: ``schedules.overlap``.
+    #: ``schedules.policies``.
     overlap = models.CharField(max_length=16, default="allow", db_default="allow")
     #: How many runs were enqueued, if ``repeats`` limits them.
     runs = models.IntegerField(default=0, db_default=0)

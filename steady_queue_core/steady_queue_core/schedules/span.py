@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from .catch_up import CatchUp, following
 from .cron import Schedule
 from .interval import Interval
 from .once import Once
+from .policies import CatchUp, following
 
 AnySchedule: TypeAlias = Schedule | Interval | Once
 

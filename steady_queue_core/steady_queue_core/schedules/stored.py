@@ -1,11 +1,12 @@
-"""Recurring tasks as rows: written from definitions, and validated when they are read.
+"""Recurring tasks as rows: written from definitions, changed, and validated when they are read.
 
 A row chooses among the registered tasks. It never decides what is imported.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from .. import arguments
@@ -17,13 +18,13 @@ from ..payloads import recurring_scope
 from ..payloads.backends import codec_of
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
-from . import validators
-from .cron import Schedule
+from . import policies, validators
+from .cron import Schedule, split_zone
 from .definition import find, require_configurable
 from .interval import EVERY, Interval
 from .once import AT, Once
-from .span import AnySchedule, Span
-from .values import VALUES, RecurringDefinition
+from .span import AnySchedule, Span, policy_for
+from .values import VALUES, Changes, RecurringDefinition, Value
 
 #: Columns that decide when a recurring task is due.
 TIMING = ("schedule", "timezone", *(each.name for each in VALUES if each.is_timing))
@@ -130,6 +131,73 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     require_configurable(definition)
     validators.check_fit(task, args, kwargs)
     return definition
+
+
+def change(row: RecurringTask, changes: Changes) -> None:
+    """Change the columns of a row. Raises ``UnusableRecurringTaskError`` if the present arguments
+    are unreadable, and ValueError or TypeError for invalid values."""
+    # Before the columns change that a signature covers.
+    row.arguments = _changed_arguments(row, changes.get("args"), changes.get("kwargs"))
+    with validators.naming(row.key):
+        _reschedule(row, changes.get("schedule"), changes.get("timezone"))
+        for value in VALUES:
+            if _is_given(value, changes):
+                changed = value.checked(changes.get(value.name))
+                if value.name == "repeats":
+                    _count_on(row, changed)
+                setattr(row, value.name, value.stored(changed))
+    seal_arguments(row)
+
+
+def _changed_arguments(
+    row: RecurringTask, args: Sequence[object] | None, kwargs: Mapping[str, object] | None
+) -> str:
+    """Return the encoded arguments: the new ones, or those of the row."""
+    if args is None and kwargs is None:
+        try:
+            return opened_arguments(row)
+        except arguments.DeserializationError as error:
+            raise unusable(row.key, error) from error
+    with validators.naming(row.key):
+        args, kwargs = validators.checked_args(args or ()), validators.checked_kwargs(kwargs)
+    return arguments.encode_call(args, kwargs)
+
+
+def _reschedule(
+    row: RecurringTask, schedule: str | timedelta | datetime | None, timezone: str | None
+) -> None:
+    """Change the schedule of a row, or its time zone alone."""
+    has_zone = not row.schedule.startswith((EVERY, AT))
+    if schedule is None and timezone is None:
+        return
+    if schedule is None:
+        if not has_zone:
+            kind = "an interval" if row.schedule.startswith(EVERY) else "a single run"
+            raise ValueError(f"{kind} has no time zone")
+        schedule = row.schedule
+    elif timezone is None and isinstance(schedule, str) and has_zone:
+        timezone = split_zone(schedule)[1] or row.timezone
+    new = validators.checked_schedule(schedule, timezone)
+    row.schedule, row.timezone = new.expression, new.timezone_name
+    row.catch_up = policies.to_text(policy_for(new, policies.from_text(row.catch_up)))
+
+
+def _is_given(value: Value, changes: Mapping[str, object]) -> bool:
+    """Whether a value is to be changed: ``None`` takes it away if its column may be empty."""
+    if RecurringTask._meta.get_field(value.name).null:
+        return changes.get(value.name, ...) is not ...
+    return changes.get(value.name) is not None
+
+
+def _count_on(row: RecurringTask, repeats: int | None) -> None:
+    """Have the runs so far count for ``repeats``, if they were counted."""
+    if row.repeats is None or not is_count(row.runs):
+        row.runs = 0
+    elif repeats is not None and repeats < row.runs:
+        raise ValueError(
+            f"repeats is {repeats}, but there were {row.runs} runs so far. Give a larger number, "
+            "or disable or remove the task."
+        )
 
 
 def is_count(runs: object) -> bool:

@@ -18,11 +18,10 @@ from ..configuration.errors import suggest
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..durations import LONGEST
 from ..tasks.signature import signature_of
-from .catch_up import CatchUp
 from .cron import InvalidScheduleError, Schedule
 from .interval import Interval
 from .once import Once
-from .overlap import OVERLAPS, Overlap
+from .policies import OVERLAPS, CatchUp, Overlap
 from .span import RESOLUTION, AnySchedule, Span
 
 

@@ -13,11 +13,9 @@ from typing import Annotated, Any, Protocol, TypedDict, get_type_hints, runtime_
 
 from .. import arguments
 from ..dialects import portable
-from . import catch_up as policies
-from . import validators
-from .catch_up import CatchUp
-from .instants import checked_instant
-from .overlap import Overlap
+from . import policies, validators
+from .once import checked_instant
+from .policies import CatchUp, Overlap
 from .span import AnySchedule, Span, policy_for
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100

@@ -31,7 +31,7 @@ from ...models.operations.process_ends import PastEnds
 from ...models.operations.rate_maintenance import IdleRates
 from ...models.operations.turns import IdleTurns
 from ...models.operations.unique_keys import KeptKeys, LostKeys
-from ...schedules import catch_up
+from ...schedules.policies import from_text
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -173,6 +173,6 @@ def _longest_catch_up(using: str) -> timedelta:
     rows = RecurringTask.objects.using(using).order_by()
     for text in rows.values_list("catch_up", flat=True).distinct():
         with suppress(ValueError):
-            policies.append(catch_up.from_text(text))
+            policies.append(from_text(text))
     periods = [each for each in policies if isinstance(each, timedelta)]
     return min(LONGEST, max(periods, default=timedelta(0)))

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Collection, Iterator
+from typing import Any
+
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from ...configured_backends import recurring_tasks_on
 from ...dialects import Dialect, portable
+from ...listings.processes import metadata_of
 from ...logging import about, get_logger
 from ...models import RecurringTask
+from ...models.process import NEVER_AGAIN, Process
 from ...schedules.stored import TIMING, row_of
-from .obsolete import remove_obsolete
+from ..base.database import QueueDatabase
+from .recurring_schedule import read_rows
 from .run_track import COLUMNS
-from .task_rows import read_rows
 
 logger = get_logger("steady_queue.scheduler")
 
 #: Columns that an update leaves alone, since the code does not know them: when the row was created,
 #: since when its slots count, whether the task is disabled, and what its runs have changed.
 UNMIRRORED = ("key", "created_at", "active_since", "enabled", *COLUMNS)
+#: Seconds until rows that were left to schedulers with other code are looked at again.
+PAUSE = 60.0
+
+
+class Mirroring:
+    """Mirrors the recurring tasks of the code once, and removes what others still need later."""
+
+    def __init__(self, database: QueueDatabase) -> None:
+        self.database = database
+        self._next = math.inf
+
+    def begin(self) -> None:
+        """Copy the recurring tasks to their table. Raises ``Unavailable``."""
+        self._note(self.database.run(mirror))
+
+    def step(self) -> None:
+        """Look whether rows that were left are needed still. Raises ``Unavailable``."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + PAUSE
+            self._note(self.database.run(tidy))
+
+    def _note(self, has_left: bool) -> None:
+        self._next = time.monotonic() + PAUSE if has_left else math.inf
 
 
 def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
@@ -38,7 +69,7 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
     mirrored = [name for name in fields if name not in UNMIRRORED]
     stored = RecurringTask.objects.using(connection.alias)
     with dialect.transaction(connection):
-        has_left = remove_obsolete(connection.alias, keys)
+        has_left = _remove_obsolete(connection.alias, keys)
         known = dialect.lock_rows(
             connection, stored.filter(key__in=keys).order_by("key"), wait=True
         )
@@ -68,7 +99,7 @@ def tidy(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
     whether some are left still."""
     keys = [definition.key for definition in recurring_tasks_on(connection.alias)]
     with dialect.transaction(connection):
-        return remove_obsolete(connection.alias, keys)
+        return _remove_obsolete(connection.alias, keys)
 
 
 def warn_of_unscheduled(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
@@ -85,3 +116,42 @@ def warn_of_unscheduled(connection: BaseDatabaseWrapper, dialect: Dialect) -> No
 
 def _unchanged(row: RecurringTask) -> tuple[object, ...]:
     return row.key, True, *(getattr(row, name) for name in TIMING)
+
+
+def _remove_obsolete(using: str, keys: Collection[str]) -> bool:
+    """Remove the rows of the tasks in code that are not among ``keys``; return whether some are
+    left for a scheduler that lives and has them in its code.
+
+    During a rolling release that is another one: its rows know when they are enabled, and since
+    when their slots count.
+    """
+    stored = RecurringTask.objects.using(using).filter(static=True, enabled=True, runs=0)
+    obsolete = set(stored.exclude(key__in=keys).values_list("key", flat=True))
+    kept = {key for each in _schedules(using) for key in each.having(obsolete)} if obsolete else ()
+    stored.filter(key__in=obsolete.difference(kept)).delete()
+    return bool(kept)
+
+
+class _Schedule:
+    """The tasks of a scheduler, as its row names them: the first ones if there are very many."""
+
+    def __init__(self, metadata: dict[str, Any]) -> None:
+        named, count = metadata.get("keys"), metadata.get("recurring_tasks")
+        named = named if isinstance(named, list) else []
+        self._named = [each for each in named if isinstance(each, str)]
+        self._is_whole = not isinstance(count, int) or count <= len(self._named)
+
+    def having(self, keys: Collection[str]) -> Iterator[str]:
+        """Yield those of the ``keys`` that the scheduler has, or may have."""
+        last = max(self._named, default="")
+        for key in keys:
+            if key in self._named or (key > last and not self._is_whole):
+                yield key
+
+
+def _schedules(using: str) -> list[_Schedule]:
+    schedulers: QuerySet[Process] = Process.objects.using(using).filter(kind="scheduler")
+    # Without its instants: a damaged one would hide all others.
+    dead = schedulers.filter(last_heartbeat_at__lte=portable.storable(NEVER_AGAIN))
+    living = schedulers.exclude(pk__in=dead.values("pk")).only("metadata")
+    return [_Schedule(metadata_of(row)) for row in living]

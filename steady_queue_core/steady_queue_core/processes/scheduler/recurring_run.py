@@ -15,9 +15,8 @@ from ...dialects import Dialect, portable
 from ...errors import DuplicateTask
 from ...models import RecurringExecution, RecurringTask
 from ...schedules.stored import row_of
-from .recurring_schedule import FIELDS, Entry
+from .recurring_schedule import FIELDS, UNREADABLE, Entry
 from .run_track import COLUMNS, RunTrack
-from .task_rows import UNREADABLE
 
 #: Minimum age of a run's record before it may be cleared.
 MIN_RECORD_AGE = timedelta(hours=12)

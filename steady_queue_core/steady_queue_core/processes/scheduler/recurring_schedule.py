@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import DataError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from ...configured_backends import recurring_tasks_on
 from ...dialects import Dialect
@@ -15,16 +17,16 @@ from ...logging import about, get_logger
 from ...models import RecurringTask
 from ...schedules.stored import ENQUEUING, definition_of
 from ...schedules.values import RecurringDefinition
-from .task_rows import read_rows
 
 logger = get_logger("steady_queue.scheduler")
 
 #: Columns that define how and when a task that was added at run time is enqueued.
 FIELDS = ("key", *ENQUEUING)
-
-
 #: Columns of instants that define a task.
 BOUNDS = ("starts_at", "ends_at")
+#: What drivers and fields raise for an instant that is none: SQLite stores any text as one, and
+#: PostgreSQL knows ``infinity``.
+UNREADABLE = (ValueError, TypeError, AttributeError, OverflowError, DataError)
 
 
 @dataclass(frozen=True)
@@ -119,3 +121,22 @@ def _without_lost_bounds(row: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_given and row[FIELDS.index(name)] is None:
             return row[0], f"its row cannot be read: {name} is no instant"
     return row
+
+
+def read_rows(rows: QuerySet[RecurringTask], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the ``columns`` of these rows, the key first; of a row that cannot be read, only the
+    key and the reason."""
+    try:
+        return list(rows.values_list(*columns))
+    except UNREADABLE:
+        keys = list(rows.values_list("key", flat=True))
+        return [row for key in keys for row in _read_one(rows, key, columns)]
+
+
+def _read_one(
+    rows: QuerySet[RecurringTask], key: Any, columns: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    try:
+        return list(rows.filter(pk=key).values_list(*columns))
+    except UNREADABLE as error:
+        return [(key, f"its row cannot be read: {error}")]

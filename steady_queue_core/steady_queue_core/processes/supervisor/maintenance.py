@@ -31,7 +31,6 @@ from .ends import Reason
 from .herald import Herald
 from .managed_process import ManagedProcess
 from .managed_processes import ManagedProcesses
-from .mirroring import Mirroring
 from .pruning import Pruner
 from .recovery import Rescuer
 from .stateless_sweep import StatelessSweep
@@ -77,7 +76,7 @@ class Maintenance:
         self.rescuer = Rescuer(self.database, self._note_lost, self.herald.tell)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
         self.sweep = StatelessSweep(self.database, self.rescuer)
-        self.mirroring = Mirroring(self.database)
+        self.mirroring = mirror.Mirroring(self.database)
         self.deferred = DeferredWork()
         self.memory_kills = MemoryKills()
         self.name = name

@@ -1,15 +1,21 @@
-"""Catch-up policies: which slots that passed while no scheduler ran are made up for."""
+"""Policies about slots that passed while no scheduler ran, and about runs that overlap."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 from ..durations import from_words, in_words
 
 #: ``"skip"``: none runs; ``"last"``: the last one runs; a timedelta: all run that are not older.
 CatchUp = Literal["skip", "last"] | timedelta
+
+#: What becomes of a run that is due while the previous one has not ended: ``"allow"``: both run;
+#: ``"skip"``: it is left out; ``"queue"``: it waits for the end.
+Overlap: TypeAlias = Literal["allow", "skip", "queue"]
+
+OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
 
 NextAfter = Callable[[datetime], datetime | None]
 
