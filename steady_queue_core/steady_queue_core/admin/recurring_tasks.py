@@ -28,8 +28,10 @@ from .actions import BATCH, act_and_record, add_history, log_action
 from .base import QueueAdmin
 from .columns import column
 from .detail import Fields, Section, Table
+from .detail import Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_section
+from .recurring_columns import COLUMNS, task_fields, told
 from .schedule_pages import IN_CODE, add_page, edit_page, is_in_code, remove
 
 #: Number of past and future runs on the page of a task.
@@ -66,8 +68,7 @@ class RecurringTaskAdmin(QueueAdmin):
     def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "view_arguments")
 
-    def has_switch_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.may(request, "change_recurringtask")
+    has_switch_permission = has_edit_permission
 
     # --- the list ---
 
@@ -83,7 +84,7 @@ class RecurringTaskAdmin(QueueAdmin):
         return databases.query_string(request).removeprefix("?")
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return (key, task, schedule, zone, state, next_run, last_run, last_outcome, left)
+        return COLUMNS
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
@@ -113,12 +114,7 @@ class RecurringTaskAdmin(QueueAdmin):
 
     @admin.action(permissions=["delete"], description="Remove selected tasks")
     def remove(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        rows, keys = self.rows(request), self._keys(request)
-        found = {
-            key: row
-            for start in range(0, len(keys), BATCH)
-            for key, row in read_each(rows, keys[start : start + BATCH]).items()
-        }
+        found = dict(self._read(request, self._keys(request)))
         # Who may remove rows may remove damaged ones.
         may = [key for key in found if self.is_permitted(request, "delete", found[key])]
         if not self.confirmed(request):
@@ -280,7 +276,7 @@ class RecurringTaskAdmin(QueueAdmin):
         return [Table("Change", (), (), pages=pages)] if pages else []
 
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
-        sections = [_fields(row), *self._changing(request, row)]
+        sections = [task_fields(row), *self._changing(request, row)]
         if self.has_view_arguments_permission(request, row):
             sections.append(arguments_section(row, opened_arguments))
         runs = RecurringExecution.objects.using(row._state.db).filter(task_key=row.key)
@@ -290,7 +286,7 @@ class RecurringTaskAdmin(QueueAdmin):
             (
                 texts.moment(run.run_at),
                 "" if run.job_id is None else self.job_link(request, run.job_id),
-                *_told(outcomes.get(run.job_id)),
+                *told(outcomes.get(run.job_id)),
             )
             for run in last
         ]
@@ -306,93 +302,3 @@ def _message(verb: str, past: str, result: Any) -> str:
     if getattr(result, "discarded", False):
         return "Not enqueued because its concurrency limit is reached"
     return f"{past} as job #{result.id}" if verb == "run" else past
-
-
-def _told(outcome: RunOutcome | None) -> tuple[str, str]:
-    if outcome is None:
-        return "", ""
-    took = outcome.duration
-    return outcome.words, "" if took is None else texts.duration(took)
-
-
-def _fields(row: Any) -> Section:
-    fields = [
-        ("Key", texts.clean(row.key)),
-        ("Task", texts.clean(row.task_path)),
-        ("Description", texts.clean(row.description)),
-        ("State", state(row)),
-        ("Defined", "in code" if row.static else "at run time"),
-        ("Schedule", texts.clean(row.schedule)),
-        ("Time zone", texts.clean(row.timezone)),
-        *_limits(row),
-        ("Next runs", ", ".join(map(texts.moment, row.listed.outlook.next_runs))),
-        ("Missed runs", texts.clean(row.catch_up)),
-        ("Overlapping runs", texts.clean(row.overlap)),
-        ("Queue", texts.clean(row.queue_name)),
-        ("Priority", row.priority),
-        ("Backend", texts.clean(row.backend_name)),
-    ]
-    return Fields("Recurring task", fields)
-
-
-def _limits(row: Any) -> list[tuple[str, Any]]:
-    """Return what limits the runs of a task, if anything does."""
-    limits = [
-        ("Starts", texts.moment(row.starts_at)),
-        ("Ends", texts.moment(row.ends_at)),
-        ("Runs", f"{left(row)} left" if row.repeats is not None else ""),
-        ("Waiting", texts.moment(row.waiting_at)),
-    ]
-    return [(label, value) for label, value in limits if value]
-
-
-@column("key")
-def key(row: Any) -> str:
-    return texts.named(row.key)
-
-
-@column("task")
-def task(row: Any) -> str:
-    return texts.short_path(row.task_path)
-
-
-@column("schedule")
-def schedule(row: Any) -> str:
-    return texts.named(row.schedule)
-
-
-@column("time zone")
-def zone(row: Any) -> str:
-    return texts.named(row.timezone)
-
-
-@column("state")
-def state(row: Any) -> str:
-    return str(row.listed.state)
-
-
-@column("next run")
-def next_run(row: Any) -> str:
-    return ", ".join(map(texts.moment, row.listed.outlook.next_runs[:1]))
-
-
-@column("last run")
-def last_run(row: Any) -> str:
-    return texts.moment(row.listed.last_run)
-
-
-@column("outcome")
-def last_outcome(row: Any) -> str:
-    words, took = _told(row.last_outcome)
-    return f"{words} ({took})" if took else words
-
-
-@column("left")
-def left(row: Any) -> str:
-    """Return how many runs are left of those that are counted."""
-    if row.repeats is None:
-        return ""
-    try:
-        return f"{row.runs_left} of {row.repeats}"
-    except TypeError:  # SQLite stores anything as a number.
-        return texts.name(f"{row.runs} of {row.repeats}")

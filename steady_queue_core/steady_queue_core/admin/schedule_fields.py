@@ -81,6 +81,25 @@ def zone_for(schedule: Timing, typed: str) -> str | None:
     return str(settings.TIME_ZONE) if is_bare else None
 
 
+class StoredTextField(forms.CharField):
+    """Text that every database stores."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not is_storable(text):
+            raise ValidationError("It has a character that no database stores.")
+        return text
+
+
+class ScheduleField(StoredTextField):
+    """When a task is due, as the API takes it."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        with refusals():
+            return read_schedule(text)
+
+
 class InstantField(forms.CharField):
     """An instant, which keeps its zone and its microseconds when it is shown again."""
 
@@ -100,16 +119,6 @@ class CatchUpField(forms.CharField):
                 return policies.from_text(text)
             except ValueError:
                 return parse(text)
-
-
-class StoredTextField(forms.CharField):
-    """Text that every database stores."""
-
-    def clean(self, value: Any) -> str:
-        text: str = super().clean(value)
-        if not is_storable(text):
-            raise ValidationError("It has a character that no database stores.")
-        return text
 
 
 class JSONField(forms.CharField):

@@ -36,10 +36,9 @@ from ..schedules.values import VALUES
 from ..tasks.definition import find_task
 from .schedule_fields import (
     JSONField,
-    StoredTextField,
+    ScheduleField,
     field_of,
     in_short,
-    read_schedule,
     refusals,
     shown,
     zone_for,
@@ -63,7 +62,7 @@ class ScheduleForm(forms.Form):
     """What adding and changing have in common. ``rehearse()`` and ``store()`` do what the API does,
     and put what it refuses beside a field."""
 
-    schedule = StoredTextField(
+    schedule = ScheduleField(
         max_length=255,
         help_text="A cron expression such as 30 7 * * 1-5, an interval such as every 90 minutes, "
         "or a single run: at 2030-12-24 18:00.",
@@ -97,20 +96,15 @@ class ScheduleForm(forms.Form):
 
     # --- values ---
 
-    def clean_schedule(self) -> str:
-        text: str = self.cleaned_data["schedule"]
-        with refusals():
-            self.timing = read_schedule(text)
-        return text
-
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or self.cleaned_data
         for value in VALUES:
             if value.name in given:
                 self._check(value.name, value.checked, given[value.name])
-        if "schedule" in given and "timezone" in given:
-            zone = given["timezone"]
-            self._check(self._to_blame(zone), self._schedule_in, zone)
+        if "schedule" in given:
+            self._check("schedule", self._schedule_in, "")
+        if "schedule" in given and given.get("timezone"):
+            self._check("timezone", self._schedule_in, given["timezone"])
         return given
 
     def _check(self, field: str, check: Callable[[Any], object], given: Any) -> None:
@@ -120,15 +114,14 @@ class ScheduleForm(forms.Form):
             self.add_error(field, in_short(error, self.name))
 
     def _schedule_in(self, zone: str) -> AnySchedule:
-        return validators.checked_schedule(self.timing, zone_for(self.timing, zone))
+        timing = self.cleaned_data["schedule"]
+        return validators.checked_schedule(timing, zone_for(timing, zone))
 
-    def _to_blame(self, zone: str) -> str:
-        """Return the field that is to blame: that of the zone, if it is well without one."""
-        try:
-            self._schedule_in("")
-        except ValueError:
-            return "schedule"
-        return "timezone" if zone else "schedule"
+    @property
+    def timing(self) -> dict[str, Any]:
+        """The schedule and its time zone, as the API takes them."""
+        schedule, zone = self.cleaned_data["schedule"], self.cleaned_data["timezone"]
+        return {"schedule": schedule, "timezone": zone_for(schedule, zone)}
 
     # --- what is done with them ---
 
@@ -234,11 +227,9 @@ class AddScheduleForm(ScheduleForm):
         return schedule_recurring_task(
             given["key"],
             task.using(backend=wanted) if wanted else task,
-            schedule=self.timing,
-            timezone=zone_for(self.timing, given["timezone"]),
             args=given.get("args") or (),
             kwargs=given.get("kwargs"),
-            **options | {"description": given["description"] or None},
+            **options | self.timing | {"description": given["description"] or None},
         )
 
 
@@ -267,8 +258,7 @@ class ChangeScheduleForm(ScheduleForm):
         given, changed = self.cleaned_data, set(self.changed_data)
         found = {value.name: given[value.name] for value in VALUES if value.name in changed}
         if changed & {"schedule", "timezone"}:
-            found["schedule"] = self.timing
-            found["timezone"] = zone_for(self.timing, given["timezone"])
+            found |= self.timing
         if given.get("args") is not None or given.get("kwargs") is not None:
             found |= {"args": given["args"] or [], "kwargs": given["kwargs"] or {}}
         return found
