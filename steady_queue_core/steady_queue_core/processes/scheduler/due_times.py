@@ -13,15 +13,13 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import RecurringExecution, RecurringTask
 from ...project_code import contained
-from ...schedules.span import Span
 from ...schedules.values import RecurringDefinition
-from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
-from .failed_slots import FailedSlots
+from .next_slot import NextSlot
 from .recurring_run import Attempt, EnqueueResult, RecurringRun
 from .recurring_schedule import Entry, RecurringSchedule
-from .run_log import log_attempt, log_finished
+from .run_log import announce, announce_missed, log_finished
 
 logger = get_logger("steady_queue.scheduler")
 
@@ -44,16 +42,7 @@ class DueTimes:
 
     def __init__(self, database: QueueDatabase, schedule: RecurringSchedule) -> None:
         self.database, self.schedule = database, schedule
-        #: ``None``: there is no further slot.
-        self._next: dict[str, tuple[Span, datetime | None]] = {}
-        #: The tasks of which a slot waits for the end of the previous run.
-        self._waiting: set[str] = set()
-        #: Those that have run as often as they repeat.
-        self._complete: set[str] = set()
-        #: Since when the slots of each task count, as its row said when they were looked at.
-        self._since: dict[str, datetime | None] = {}
-        #: The slots that could not be enqueued and are tried again.
-        self._failed = FailedSlots()
+        self._slots: dict[str, NextSlot] = {}
         self._refreshed: datetime | None = None
         #: The latest time of the database's clock, and whether it was set back since the last
         #: refresh.
@@ -67,14 +56,11 @@ class DueTimes:
         self._heed_clock(present)
         self.database.run(self.schedule.reload)
         for key, entry in list(self.schedule.entries.items()):
-            if self._is_new(key, entry.definition):
-                self._set_next(entry.definition, self._first(entry.definition, present))
-        for key in self._next.keys() - self.schedule.entries.keys():
-            del self._next[key]
-            self._since.pop(key, None)
-            self._failed.forget(key)
-        self._waiting &= self._next.keys()
-        self._complete &= self._next.keys()
+            slot = self._slots.setdefault(key, NextSlot())
+            if self._is_new(slot, entry.definition):
+                self._go_on(entry.definition, self._first(entry.definition, present))
+        for key in self._slots.keys() - self.schedule.entries.keys():
+            del self._slots[key]
         self._refreshed, self._was_set_back, self.outdated = present, False, False
 
     def enqueue_due(self, present: datetime) -> datetime | None:
@@ -84,11 +70,11 @@ class DueTimes:
         """
         self._heed_clock(present)
         nearest = []
-        for key, (_, slot) in list(self._next.items()):
-            due = slot and self._failed.due(key, slot)
-            if slot is not None and due is not None and due <= present:
+        for key, slot in list(self._slots.items()):
+            due = slot.due
+            if slot.at is not None and due is not None and due <= present:
                 try:
-                    due = self._enqueue_slot(self.schedule.entries[key], slot, present)
+                    due = self._enqueue_slot(self.schedule.entries[key], slot.at, present)
                 except Unavailable as unavailable:
                     # What middleware raises may look like it: that must not hold up the others.
                     if unavailable.refused:
@@ -115,15 +101,16 @@ class DueTimes:
             present,
             extra=about("recurring.clock_set_back"),
         )
-        self._next.clear()
-        self._since.clear()
-        self._failed.clear()
+        self._slots = {
+            key: NextSlot(is_waiting=slot.is_waiting) for key, slot in self._slots.items()
+        }
         self._latest, self._refreshed = present, None
         self._was_set_back = self.outdated = True
 
     def _enqueue_slot(self, entry: Entry, due: datetime, present: datetime) -> datetime | None:
         """Enqueue a slot that is due; return when there is something to do for the task next."""
         definition = entry.definition
+        known = self._slots[definition.key]
         result, slot, _ = self._enqueue(entry, due)
         if result is EnqueueResult.CHANGED:
             self.outdated = True
@@ -131,13 +118,13 @@ class DueTimes:
         if result is EnqueueResult.BUSY:
             return present + BUSY_PAUSE
         if result is EnqueueResult.WAITING:
-            self._next[definition.key] = definition.span, slot
+            known.span, known.at = definition.span, slot
             return present + WAITING_PAUSE
         if result is EnqueueResult.FINISHED:
-            self._complete.add(definition.key)
-            return self._set_next(definition, None)
+            known.is_complete = True
+            return self._go_on(definition, None)
         if result is EnqueueResult.FAILED and self._is_made_up_for(definition, slot, present):
-            again = self._failed.pause(definition.key, present)
+            again = known.pause(present)
             if again is not None:
                 return again
         if slot < due:
@@ -146,8 +133,8 @@ class DueTimes:
         # The next slot follows from the last one, never from the clock: a timer that fires slightly
         # early must not yield the same slot again.
         following = self._following(definition, slot, present)
-        self._waiting.discard(definition.key)
-        return self._set_next(definition, following)
+        known.is_waiting = False
+        return self._go_on(definition, following)
 
     def _is_made_up_for(
         self, definition: RecurringDefinition, slot: datetime, present: datetime
@@ -159,20 +146,17 @@ class DueTimes:
         following = definition.following(slot, present)
         return following is None or following > present
 
-    def _is_new(self, key: str, definition: RecurringDefinition) -> bool:
+    def _is_new(self, slot: NextSlot, definition: RecurringDefinition) -> bool:
         """Whether the next slot is to be found anew: of a task that was added or rescheduled, or is
         to run again although it had run as often as it should."""
-        if key not in self._next or self._next[key][0] != definition.span:
+        if slot.span != definition.span:
             return True
-        return key in self._complete and self.schedule.has_runs_left(key)
+        return slot.is_complete and self.schedule.has_runs_left(definition.key)
 
-    def _set_next(self, definition: RecurringDefinition, due: datetime | None) -> datetime | None:
-        self._next[definition.key] = definition.span, due
-        self._failed.forget(definition.key)
+    def _go_on(self, definition: RecurringDefinition, due: datetime | None) -> datetime | None:
+        self._slots[definition.key].become(definition.span, due)
         if due is None:
             log_finished(definition.key)
-        else:
-            self._complete.discard(definition.key)
         return due
 
     def _first(self, definition: RecurringDefinition, present: datetime) -> datetime | None:
@@ -180,8 +164,9 @@ class DueTimes:
             last, since, waiting = self.database.run(
                 lambda connection, _: _known_slots(connection, definition, present)
             )
-            told = since if since != self._since.get(definition.key) else None
-            self._since[definition.key] = since
+            slot = self._slots[definition.key]
+            told = since if since != slot.since else None
+            slot.since = since
             if waiting is not None and waiting == last:
                 return waiting
             # A task that was added or rescheduled counts from when its row says: it may have been
@@ -216,26 +201,14 @@ class DueTimes:
         slot = definition.following(last, present)
         # The last one of a schedule that has ended may be missed without another to follow.
         if missed is not None and missed != slot and present - missed >= grace:
-            logger.warning(
-                "Recurring task %r missed slots from %s on: %s",
-                definition.key,
-                missed,
-                self._reason(definition.key, present - missed),
-                extra=about("recurring.missed", recurring_key=definition.key),
-            )
-            send(
-                recurring_missed,
-                Recurring,
-                key=definition.key,
-                since=missed,
-                using=self.database.using,
-            )
+            reason = self._reason(definition.key, present - missed)
+            announce_missed(definition.key, missed, reason, self.database.using)
         return slot
 
     def _reason(self, key: str, late: timedelta) -> str:
         if self._was_set_back:
             return "the clock of the database was ahead"
-        if key in self._waiting:
+        if self._slots[key].is_waiting:
             return "its previous run had not ended"
         if self.database.was_unavailable(late.total_seconds()):
             return "the database was away"
@@ -264,20 +237,10 @@ class DueTimes:
         return self.database.run(run.enqueue, optional=True)
 
     def _tell(self, key: str, attempt: Attempt) -> None:
-        waits = attempt.result is EnqueueResult.WAITING
-        if not (waits and key in self._waiting):  # It is asked for each second.
-            log_attempt(key, attempt)
-        if waits:
-            self._waiting.add(key)
-        if attempt.result is EnqueueResult.ENQUEUED and attempt.job_id:
-            send(
-                recurring_enqueued,
-                Recurring,
-                key=key,
-                run_at=attempt.slot,
-                task_id=attempt.job_id,
-                using=self.database.using,
-            )
+        slot, waits = self._slots[key], attempt.result is EnqueueResult.WAITING
+        if not (waits and slot.is_waiting):  # It is asked for each second.
+            announce(key, attempt, self.database.using)
+        slot.is_waiting = slot.is_waiting or waits
 
     def _call(self, definition: RecurringDefinition) -> Any:
         """Return the arguments of a run. Model instances may come from any database."""

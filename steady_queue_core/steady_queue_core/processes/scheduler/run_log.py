@@ -1,15 +1,19 @@
-"""What the log says of the runs of recurring tasks."""
+"""What the log says of the runs of recurring tasks, and signals tell."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from ...logging import about, get_logger
+from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from .recurring_run import Attempt, EnqueueResult
 
 logger = get_logger("steady_queue.scheduler")
 
 
-def log_attempt(key: str, attempt: Attempt) -> None:
-    """Log what came of the attempt to enqueue a run, unless that is for others to tell."""
+def announce(key: str, attempt: Attempt, using: str) -> None:
+    """Log what came of the attempt to enqueue a run, unless that is for others to tell, and signal
+    that it was enqueued."""
     result, slot, job_id = attempt
     slot_at = slot.isoformat()
     if result is EnqueueResult.DISABLED:
@@ -50,6 +54,19 @@ def log_attempt(key: str, attempt: Attempt) -> None:
             job_id,
             extra=about("recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id),
         )
+        send(recurring_enqueued, Recurring, key=key, run_at=slot, task_id=job_id, using=using)
+
+
+def announce_missed(key: str, since: datetime, reason: str, using: str) -> None:
+    """Log and signal that slots were missed, and why."""
+    logger.warning(
+        "Recurring task %r missed slots from %s on: %s",
+        key,
+        since,
+        reason,
+        extra=about("recurring.missed", recurring_key=key),
+    )
+    send(recurring_missed, Recurring, key=key, since=since, using=using)
 
 
 def log_finished(key: str) -> None:
