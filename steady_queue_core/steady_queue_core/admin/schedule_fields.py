@@ -46,10 +46,25 @@ def in_short(error: BaseException, key: str = "") -> str:
 def read_schedule(text: str) -> Timing:
     """Return the schedule that a text says: a cron expression, ``every 90 minutes``, or ``at`` and
     an instant. Raises ValueError."""
-    text = text.strip()
+    text = read_text(text)
     if text.startswith(EVERY):
         return Interval.read(text).period
     return read_instant(text.removeprefix(AT)) if text.startswith(AT) else text
+
+
+def read_catch_up(text: str) -> CatchUp:
+    """Return the policy about missed runs that a text says. Raises ValueError."""
+    try:
+        return policies.from_text(text)
+    except ValueError:
+        return parse(text)
+
+
+def read_text(text: str) -> str:
+    """Return a text. Raises ValueError unless every database stores it."""
+    if not is_storable(text):
+        raise ValueError("It has a character that no database stores.")
+    return text
 
 
 def read_instant(text: str) -> datetime:
@@ -81,44 +96,17 @@ def zone_for(schedule: Timing, typed: str) -> str | None:
     return str(settings.TIME_ZONE) if is_bare else None
 
 
-class StoredTextField(forms.CharField):
-    """Text that every database stores."""
+class ReadField(forms.CharField):
+    """Text, and the value that ``read`` finds in it."""
 
-    def clean(self, value: Any) -> Any:
-        text = super().clean(value)
-        if not is_storable(text):
-            raise ValidationError("It has a character that no database stores.")
-        return text
-
-
-class ScheduleField(StoredTextField):
-    """When a task is due, as the API takes it."""
+    def __init__(self, read: Callable[[str], Any], **named: Any) -> None:
+        super().__init__(**named)
+        self.read = read
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
         with refusals():
-            return read_schedule(text)
-
-
-class InstantField(forms.CharField):
-    """An instant, which keeps its zone and its microseconds when it is shown again."""
-
-    def clean(self, value: Any) -> datetime | None:
-        text = super().clean(value)
-        with refusals():
-            return read_instant(text) if text else None
-
-
-class CatchUpField(forms.CharField):
-    """A policy about missed runs."""
-
-    def clean(self, value: Any) -> CatchUp:
-        text = super().clean(value).strip()
-        with refusals():
-            try:
-                return policies.from_text(text)
-            except ValueError:
-                return parse(text)
+            return self.read(text) if text else self.empty_value
 
 
 class JSONField(forms.CharField):
@@ -147,11 +135,11 @@ class JSONField(forms.CharField):
 FIELDS: dict[str, Callable[..., forms.Field]] = {
     "queue_name": partial(forms.CharField, strip=False, max_length=255, empty_value=None),
     "priority": forms.IntegerField,
-    "description": partial(StoredTextField, max_length=10_000),
-    "starts_at": InstantField,
-    "ends_at": InstantField,
+    "description": partial(ReadField, read_text, max_length=10_000),
+    "starts_at": partial(ReadField, read_instant, empty_value=None),
+    "ends_at": partial(ReadField, read_instant, empty_value=None),
     "repeats": forms.IntegerField,
-    "catch_up": CatchUpField,
+    "catch_up": partial(ReadField, read_catch_up),
     "overlap": partial(forms.ChoiceField, choices=[(each, each) for each in OVERLAPS]),
 }
 

@@ -36,9 +36,10 @@ from ..schedules.values import VALUES
 from ..tasks.definition import find_task
 from .schedule_fields import (
     JSONField,
-    ScheduleField,
+    ReadField,
     field_of,
     in_short,
+    read_schedule,
     refusals,
     shown,
     zone_for,
@@ -62,7 +63,8 @@ class ScheduleForm(forms.Form):
     """What adding and changing have in common. ``rehearse()`` and ``store()`` do what the API does,
     and put what it refuses beside a field."""
 
-    schedule = ScheduleField(
+    schedule = ReadField(
+        read_schedule,
         max_length=255,
         help_text="A cron expression such as 30 7 * * 1-5, an interval such as every 90 minutes, "
         "or a single run: at 2030-12-24 18:00.",

@@ -16,6 +16,7 @@ from .known_backends import TAG, known_backends
 
 if TYPE_CHECKING:
     from ..schedules.cron import Schedule
+    from ..schedules.values import RecurringDefinition
 
 SUNDAY_ALONE = re.compile(r"(0|SUN)-(0|SUN)", re.IGNORECASE)
 
@@ -45,21 +46,25 @@ def check_recurring_tasks(
                     id="steady_queue.E005",
                 )
             )
+    try:
+        from ..schedules.definition import registered
+    except ImproperlyConfigured:
+        return problems  # check_framework reports it.
+    recurring = registered()
     return [
         *problems,
-        *_unscheduled_tasks(),
-        *_schedules_of_other_meaning(),
-        *_schedules_that_are_over(),
+        *_unscheduled_tasks(recurring),
+        *_schedules_of_other_meaning(recurring),
+        *_schedules_that_are_over(recurring),
     ]
 
 
-def _unscheduled_tasks() -> list[CheckMessage]:
+def _unscheduled_tasks(recurring: Sequence[RecurringDefinition]) -> list[CheckMessage]:
     try:
-        from ..schedules.definition import registered
         from ..sharding.schedules import placed
 
         ours = known_backends()
-        recurring = list(map(placed, registered()))
+        recurring = list(map(placed, recurring))
     except ImproperlyConfigured:
         return []  # check_framework, or check_configuration, reports it.
     return [
@@ -73,12 +78,9 @@ def _unscheduled_tasks() -> list[CheckMessage]:
     ]
 
 
-def _schedules_of_other_meaning() -> list[CheckMessage]:
-    try:
-        from ..schedules.cron import Schedule
-        from ..schedules.definition import registered
-    except ImproperlyConfigured:
-        return []  # check_framework reports it.
+def _schedules_of_other_meaning(recurring: Sequence[RecurringDefinition]) -> list[CheckMessage]:
+    from ..schedules.cron import Schedule
+
     return [
         Info(
             f"The recurring task {each.key!r}, schedule {each.schedule.expression!r}: {meaning}.",
@@ -86,7 +88,7 @@ def _schedules_of_other_meaning() -> list[CheckMessage]:
             "days that match both, schedule one of them and look for the other in the task.",
             id="steady_queue.I001",
         )
-        for each in registered()
+        for each in recurring
         if isinstance(each.schedule, Schedule) and (meaning := _difference(each.schedule))
     ]
 
@@ -108,12 +110,9 @@ def _difference(schedule: Schedule) -> str:
     return ""
 
 
-def _schedules_that_are_over() -> list[CheckMessage]:
-    try:
-        from ..schedules.definition import registered
-        from ..timezones import to_utc
-    except ImproperlyConfigured:
-        return []  # check_framework reports it.
+def _schedules_that_are_over(recurring: Sequence[RecurringDefinition]) -> list[CheckMessage]:
+    from ..timezones import to_utc
+
     present = to_utc(timezone.now())
     return [
         Info(
@@ -122,6 +121,6 @@ def _schedules_that_are_over() -> list[CheckMessage]:
             hint="Remove its @recurring, or give it a later time.",
             id="steady_queue.I002",
         )
-        for each in registered()
+        for each in recurring
         if each.span.next_after(present) is None
     ]
