@@ -6,7 +6,7 @@ from typing import Any
 
 from ..listings.run_outcomes import RunOutcome
 from . import texts
-from .corrupt_rows import column
+from .columns import column
 from .detail import Fields, Section
 
 

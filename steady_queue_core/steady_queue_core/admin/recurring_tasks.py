@@ -14,11 +14,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 
 from ..dialects import is_storable
-from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..listings.damage import ERRORS, is_damage, read_each
-from ..listings.recurring import last_executions
-from ..listings.keyset import is_storable
 from ..listings.recurring import listed
 from ..listings.run_outcomes import RunOutcome, outcomes_of
 from ..models import RecurringExecution, RecurringTask
@@ -26,8 +23,6 @@ from ..schedules.stored import opened_arguments
 from . import actions, databases, texts
 from .actions import BATCH, act_and_record, add_history, log_action
 from .base import QueueAdmin
-from .columns import column
-from .detail import Fields, Section, Table
 from .detail import Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_section

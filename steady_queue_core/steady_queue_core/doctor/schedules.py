@@ -9,14 +9,8 @@ from ..dialects import portable
 from ..listings.recurring import expected_after
 from ..listings.wording import duration, moment, name
 from ..models import RecurringTask
-from ..schedules.span import Span
-from ..schedules.stored import stored_schedule
 from .finding import Finding, many, problem, warning
 from .patient import Patient, few
-from .finding import Finding, problem, warning
-from .patient import Patient
-from .round import few
-from .words import many
 
 #: A run that is not enqueued by then is late.
 LATE = timedelta(minutes=1)

@@ -11,9 +11,8 @@ from django.db import connections
 from django.db.models import Case, OuterRef, Subquery, When
 
 from ..listings.damage import ERRORS, is_damage
-from ..listings.run_outlook import outlook_of
-from ..listings.statement import Part, rows_of, stored_instant
 from ..listings.recurring import outlook_of
+from ..listings.statement import Part, rows_of, stored_instant
 from ..models import FailedExecution, Job, RecurringExecution, RecurringTask
 from .busy import Moment
 from .scope import Scope
