@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any
 from unittest import mock
 
@@ -16,6 +17,7 @@ from steady_queue_core.models.operations import batches as retrying
 from steady_queue_core.models.operations import cancel as cancelling
 from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations.clear import Sweep
+from steady_queue_core.models.operations.transition import Keys, Transition, keys_of
 from steady_queue_core.processes.worker.attempt import Attempt
 from steady_queue_core.tasks.steps import AttemptSteps
 
@@ -39,7 +41,7 @@ def test_every_batch_ends_with_its_last_job(
 
 # --- what the machine finds
 
-finish, lock_keys, slept = Joins._finish, discarding.lock_keys, Attempt._slept
+finish, slept = Joins._finish, Attempt._slept
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
@@ -59,9 +61,12 @@ def waits_for_nothing(self: Joins, job_ids: Any) -> Any:
     return self._dependencies.none()
 
 
-def without_members(*args: Any) -> Any:
-    keys, locked = lock_keys(*args)
-    return keys._replace(members=[]), locked
+class WithoutMembers(Transition):
+    """Takes no job for a member of a batch."""
+
+    @cached_property
+    def keys(self) -> Keys:
+        return keys_of(self.jobs, self.job_ids)._replace(members=[])
 
 
 def counted_as_an_attempt(self: Attempt, sleep: Any, ended_at: Any) -> Any:
@@ -73,8 +78,8 @@ WRONGS: dict[str, AbstractContextManager[Any]] = {
     "a batch ends twice": mock.patch.object(Joins, "_finish", ends_twice),
     "a batch ends before its last job": mock.patch.object(Joins, "_ending", ends_at_once),
     "a settlement forgets the members": mock.patch.object(Dialect, "_end_members", nothing),
-    "a discard forgets the members": mock.patch.object(discarding, "lock_keys", without_members),
-    "a cancel forgets the members": mock.patch.object(cancelling, "lock_keys", without_members),
+    "a discard forgets the members": mock.patch.object(discarding, "Transition", WithoutMembers),
+    "a cancel forgets the members": mock.patch.object(cancelling, "Transition", WithoutMembers),
     "what waits is left behind": mock.patch.object(Joins, "_move_on", nothing),
     "what waits for several waits for one": mock.patch.object(Joins, "_open", waits_for_nothing),
     "what waits for a failure goes on after a success": mock.patch.object(

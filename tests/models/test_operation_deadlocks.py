@@ -11,6 +11,7 @@ from django.db import OperationalError, transaction
 
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.models.operations import discard, enqueue_copy, move, reschedule, run_now
+from steady_queue_core.models.operations import transition as transition_of_jobs
 from steady_queue_core.signals import task_discarded
 
 from .deadlocks import DEADLOCK, Attempts, attempts, deadlock_after
@@ -20,7 +21,7 @@ __all__ = ["attempts"]  # A fixture.
 
 #: What is done, the last step of it, and how many jobs are then ready, for later, and there.
 OPERATIONS: list[tuple[Callable[[Any], int], Any, str, tuple[int, int, int]]] = [
-    (lambda jobs: jobs.discard(), discard, "free_unique_keys", (0, 0, 0)),
+    (lambda jobs: jobs.discard(), discard, "_delete", (0, 0, 0)),
     (lambda jobs: jobs.move_to(queue_name="other"), move, "_store", (3, 0, 3)),
     (lambda jobs: jobs.reschedule(timedelta(hours=1)), reschedule, "_insert", (0, 3, 3)),
     (lambda jobs: jobs.enqueue_copies(), enqueue_copy, "_enqueue", (6, 0, 6)),
@@ -88,7 +89,7 @@ def test_a_discarded_job_is_told_of_once(using: str) -> None:
     ids = Jobs(using).ready(3)
     task_discarded.connect(receive)
     try:
-        with deadlock_after(discard, "send_after_commit"):
+        with deadlock_after(transition_of_jobs, "send_after_commit"):
             Job.objects.using(using).discard()
     finally:
         task_discarded.disconnect(receive)

@@ -12,6 +12,7 @@ from steady_queue_core.dialects import unique_enqueue, unique_keys
 from steady_queue_core.models.operations import cancel as cancelling
 from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations import retry as retrying
+from steady_queue_core.models.operations.transition import Transition
 
 from .everywhere import on_every_database
 from .recurrence import tasks
@@ -39,10 +40,17 @@ def allows_all(job_ids: Any, wanted: Any, holders: Any) -> Any:
     return list(job_ids)
 
 
+class KeepsKeys(Transition):
+    """Leaves jobs that have ended their unique keys."""
+
+    def free_unique_keys(self, job_ids: Any = ()) -> None:
+        """Do nothing."""
+
+
 WRONGS: dict[str, AbstractContextManager[Any]] = {
     "the end of a job leaves its key": mock.patch.object(Keys, "end", nothing),
-    "a cancelled job has its key": mock.patch.object(cancelling, "free_unique_keys", nothing),
-    "a discarded job has its key": mock.patch.object(discarding, "free_unique_keys", nothing),
+    "a cancelled job has its key": mock.patch.object(cancelling, "Transition", KeepsKeys),
+    "a discarded job has its key": mock.patch.object(discarding, "Transition", KeepsKeys),
     "a retry takes a key that another job has": mock.patch.object(
         retrying, "_without_conflicts", allows_all
     ),

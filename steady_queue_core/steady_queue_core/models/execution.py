@@ -122,3 +122,13 @@ class FailedExecution(Execution):
             models.Index(fields=["created_at"], name="steady_queue_failed_created"),
             models.Index(fields=["fingerprint", "created_at"], name="steady_queue_failed_group"),
         )
+
+
+#: The states of jobs that wait. In the order in which jobs pass through them: one that moves on
+#: while its row is awaited is found in the next.
+WAITING: tuple[type[Execution], ...] = (
+    WaitingExecution,
+    ScheduledExecution,
+    BlockedExecution,
+    ReadyExecution,
+)

@@ -12,7 +12,7 @@ from django.db import models
 from ..configuration.module_settings import module_setting
 from ..dialects.database import Database
 from .base import alters_data, unfiltered
-from .execution import ClaimedExecution, Execution, ReadyExecution
+from .execution import WAITING, ClaimedExecution, Execution, ReadyExecution
 from .operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
 from .operations.clear import FinishedJobs
 from .operations.successors import without_successors
@@ -64,7 +64,7 @@ class JobQuerySet(models.QuerySet[M]):
         """Let ready, scheduled, blocked and waiting jobs fail with ``TaskCancelled``, and ask
         running ones to end; return the number of both."""
         jobs = self._to_change("cancel", batch_size)
-        waiting = jobs._batches(cancel.WAITING, batch_size)
+        waiting = jobs._batches(WAITING, batch_size)
         ended = sum(cancel.end(unfiltered(jobs), ids) for ids in waiting)
         running = jobs._batches((ClaimedExecution,), batch_size)
         return ended + sum(cancel.ask(unfiltered(jobs), ids) for ids in running)

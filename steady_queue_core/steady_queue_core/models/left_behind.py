@@ -7,10 +7,9 @@ from datetime import timedelta
 from django.db import connections
 
 from ..dialects import portable
-from .execution import BlockedExecution, ReadyExecution, ScheduledExecution, WaitingExecution
+from .execution import WAITING
 from .process import Process
 
-_STATES = (ReadyExecution, ScheduledExecution, BlockedExecution, WaitingExecution)
 #: How long ago a process, of another project or of the database that this one is a replica of, may
 #: have told that it lives.
 _LATELY = timedelta(minutes=10)
@@ -22,11 +21,11 @@ def has_jobs_left_behind(using: str) -> bool:
     Errors of a database that cannot be read are passed on.
     """
     connection = connections[using]
-    tables = {model._meta.db_table for model in (*_STATES, Process)}
+    tables = {Process._meta.db_table, *(state._meta.db_table for state in WAITING)}
     if not tables <= set(connection.introspection.table_names()):
         return False
     present = portable.current_time(connection, portable.now(connection))
     lately = portable.storable(present - _LATELY)
     if Process.objects.using(using).filter(last_heartbeat_at__gte=lately).exists():
         return False
-    return any(state._default_manager.using(using).exists() for state in _STATES)
+    return any(state._default_manager.using(using).exists() for state in WAITING)

@@ -14,8 +14,9 @@ from ...configuration import Configuration, ConfigurationError
 from ...configuration.errors import suggest
 from ...errors import DialectError, MigrationsMissing
 from ...models import Job
+from ...models.execution import WAITING
 from ...models.job_queryset import JobQuerySet
-from ...models.operations.cancel import STATES, WAITING
+from ...models.operations.cancel import STATES
 from ...printable import printable_lines
 from ...processes.supervisor.launch import import_tasks
 from ...tasks.definition import registered_tasks

@@ -15,28 +15,11 @@ from ...dialects.database import Database
 from ...errors import CANCELLED_BEFORE_START, TaskCancelled
 from ...features.retention.period import of_failure
 from ...fingerprint import fingerprint_of
-from ...signals import send_after_commit, task_cancelled
-from ..execution import (
-    BlockedExecution,
-    ClaimedExecution,
-    Execution,
-    FailedExecution,
-    ReadyExecution,
-    ScheduledExecution,
-    WaitingExecution,
-)
-from .keys import free_unique_keys, lock_keys
+from ...signals import task_cancelled
+from ..execution import WAITING, ClaimedExecution, Execution, FailedExecution
 from .own_values import write_own_values
-from .removal import remove_executions
+from .transition import Transition
 
-#: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
-#: while its row is awaited is found in the next.
-WAITING: tuple[type[Execution], ...] = (
-    WaitingExecution,
-    ScheduledExecution,
-    BlockedExecution,
-    ReadyExecution,
-)
 #: All states in which a job can be cancelled.
 STATES: tuple[type[Execution], ...] = (*WAITING, ClaimedExecution)
 
@@ -52,29 +35,11 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 
     ``jobs`` are all jobs. One that is claimed meanwhile is left alone.
     """
-    database = Database.of(jobs.db)
-    ended, admitted = database.in_transaction(lambda: _end(database, jobs, job_ids))
-    if admitted:
-        database.ring_after_commit([])
-    return ended
-
-
-def _end(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> tuple[int, int]:
-    """Return how many jobs have ended, and how many others were admitted by it."""
-    (keys, _, members), unique = lock_keys(database, jobs, job_ids)
-    found = remove_executions(database, WAITING, job_ids, keys)
-    free_unique_keys(database, unique, [row.pk for row in found])
-    if found:
-        ended = jobs.filter(pk__in=[row.pk for row in found])
-        _keep_tokens(ended, found)
-        _fail(ended, database.storable_time())
-        _keep(ended, database)
-        task_ids = [str(row.pk) for row in found]
-        send_after_commit(task_cancelled, jobs.model, jobs.db, task_ids=task_ids)
-    admitted = database.admit(keys)
-    gone = {row.pk for row in found}
-    database.end_members({pk: MemberState.CANCELLED for pk in members if pk in gone})
-    return len(found), admitted
+    return Transition.perform(
+        jobs,
+        job_ids,
+        lambda act: act.end(WAITING, MemberState.CANCELLED, _fail, task_cancelled),
+    )
 
 
 def ask(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
@@ -95,6 +60,17 @@ def ask(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     return asked
 
 
+def _fail(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
+    """Let jobs fail that had these executions."""
+    database = Database.of(jobs.db)
+    _keep_tokens(jobs, executions)
+    _store_failures(jobs, database.storable_time())
+    # How long those are kept that say so themselves.
+    known = jobs.exclude(metadata=None).values_list("pk", "metadata")
+    periods = {pk: of_failure(text) for pk, text in known}
+    database.keep({pk: period for pk, period in periods.items() if period is not None})
+
+
 def _keep_tokens(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
     """Store the tokens of ``executions`` in the rows of their jobs, where a retry finds them: a
     claim that was released has used one that the job does not know."""
@@ -103,7 +79,7 @@ def _keep_tokens(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
     write_own_values(jobs, "token", newer)
 
 
-def _fail(jobs: QuerySet[Any], present: datetime) -> None:
+def _store_failures(jobs: QuerySet[Any], present: datetime) -> None:
     FailedExecution.objects.using(jobs.db).bulk_create(
         FailedExecution(
             job_id=pk,
@@ -130,13 +106,6 @@ def _task_paths(jobs: QuerySet[Any]) -> dict[int, str | None]:
         if "decode to UTF-8" not in str(error):
             raise
         return dict.fromkeys(jobs.values_list("pk", flat=True))
-
-
-def _keep(jobs: QuerySet[Any], database: Database) -> None:
-    """Store how long those of the jobs are kept that say so themselves."""
-    known = jobs.exclude(metadata=None).values_list("pk", "metadata")
-    periods = {pk: of_failure(text) for pk, text in known}
-    database.keep({pk: period for pk, period in periods.items() if period is not None})
 
 
 def _appended(errors: str | None) -> str:

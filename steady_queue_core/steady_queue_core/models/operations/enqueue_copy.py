@@ -25,6 +25,7 @@ from ...own_tasks import OWN_TASKS
 from ...payloads import PayloadError, call_scope
 from ...payloads.backends import codec_of
 from ..semaphore import Semaphore
+from .transition import Transition
 
 #: What the metadata have of one job, rather than of its call.
 OF_ONE_JOB = ("batch", "slot", "snoozes", "crashes", "discarded")
@@ -43,28 +44,22 @@ def enqueue_copies(jobs: QuerySet[Any], job_ids: Sequence[int]) -> dict[int, Enq
     metadata, those with results of other members of a batch among their arguments, and those of
     Steady Queue's own tasks.
     """
-    database = Database.of(jobs.db)
-    stored, queues = database.in_transaction(lambda: _enqueue_copies(database, jobs, job_ids))
-    if queues:
-        database.ring_after_commit(sorted(queues))
-    return stored
+    return Transition.perform(jobs, job_ids, _enqueue_copies)
 
 
-def _enqueue_copies(
-    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]
-) -> tuple[dict[int, EnqueuedJob], set[str]]:
-    """Return what has become of the copies, and their queues."""
-    rows = {
-        job.pk: job
-        for job in jobs.filter(pk__in=job_ids).exclude(task_path__in=OWN_TASKS).only(*OF_CALL)
-    }
+def _enqueue_copies(act: Transition) -> dict[int, EnqueuedJob]:
+    database = act.database
+    copied = act.jobs.filter(pk__in=act.job_ids).exclude(task_path__in=OWN_TASKS).only(*OF_CALL)
+    rows = {job.pk: job for job in copied}
     limits = _present_limits(database, rows.values())
     calls = {pk: _call(database, rows[pk], limits) for pk in sorted(rows)}
     wanted = _without_conflicts(
         database, {pk: call for pk, call in calls.items() if call is not None}
     )
     stored = _enqueue(database, wanted)
-    return stored, {wanted[pk].queue_name for pk in stored}
+    if stored:
+        database.ring_after_commit(sorted({wanted[pk].queue_name for pk in stored}))
+    return stored
 
 
 def _enqueue(database: Database, wanted: Mapping[int, NewJob]) -> dict[int, EnqueuedJob]:

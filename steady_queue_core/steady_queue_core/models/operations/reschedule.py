@@ -14,18 +14,10 @@ from ...dialects import portable
 from ...dialects.database import Database
 from ...dialects.portable.models import moved
 from ...timezones import to_due_time
-from ..execution import (
-    BlockedExecution,
-    Execution,
-    ReadyExecution,
-    ScheduledExecution,
-    WaitingExecution,
-)
-from . import move
-from .keys import free_unique_keys, lock_keys
-from .removal import remove_executions
+from ..execution import WAITING, ScheduledExecution, WaitingExecution
+from .transition import BEFORE_SEMAPHORES, Transition, ids_of
 
-STATES = move.STATES
+STATES = WAITING
 
 
 def due_at(database: Database, run_after: object) -> datetime:
@@ -55,45 +47,38 @@ def reschedule(jobs: QuerySet[Any], job_ids: Sequence[int], due: datetime) -> li
     Ready and blocked ones become scheduled, and the permits of the former pass to the next jobs. A
     job that is claimed meanwhile is left alone.
     """
-    database = Database.of(jobs.db)
-    found, admitted = database.in_transaction(lambda: _reschedule(database, jobs, job_ids, due))
-    if admitted:
-        database.ring_after_commit([])
+    return Transition.perform(jobs, job_ids, lambda act: _reschedule(act, due))
+
+
+def _reschedule(act: Transition, due: datetime) -> list[int]:
+    act.lock_unique_keys()
+    later = _put_off(act, due)
+    left = sorted({*act.job_ids}.difference(later))
+    removed = act.remove([each for each in STATES if each not in BEFORE_SEMAPHORES], left)
+    _insert(act.jobs, removed, due)
+    found = sorted([*later, *ids_of(removed)])
+    act.free_unique_keys()  # They stay, unless their job has just ended.
+    act.jobs.filter(pk__in=found).update(scheduled_at=portable.storable(due))
+    if removed:
+        act.pass_permits_on()
     return found
 
 
-def _reschedule(
-    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int], due: datetime
-) -> tuple[list[int], int]:
-    """Return the ids of the jobs, and how many others were admitted by it."""
-    (keys, *_), unique = lock_keys(database, jobs, job_ids)
-    later = [
-        *_move(database, WaitingExecution, job_ids, due_at=portable.storable(due), delay=None),
-        *_move(database, ScheduledExecution, job_ids, due_at=portable.storable(due)),
-    ]
-    left = sorted(set(job_ids).difference(later))
-    removed = remove_executions(database, (BlockedExecution, ReadyExecution), left, keys)
-    _insert(jobs, removed, due)
-    found = sorted([*later, *(row.pk for row in removed)])
-    free_unique_keys(database, unique, ())  # They stay, unless their job has just ended.
-    jobs.filter(pk__in=found).update(scheduled_at=portable.storable(due))
-    return found, database.admit(keys) if removed else 0
-
-
-def _move(
-    database: Database, state: type[Execution], job_ids: Sequence[int], **changes: Any
-) -> list[int]:
-    """Change the executions of those of these jobs that are in a state; return their ids."""
-    rows = state._default_manager.using(database.alias).filter(pk__in=job_ids).order_by("pk")
-    held = [row.pk for row in database.lock_rows(rows, wait=True)]
-    rows.filter(pk__in=held).order_by().update(**changes)
-    return held
+def _put_off(act: Transition, due: datetime) -> list[int]:
+    """Let those of the jobs that are not due yet be due later; return their ids."""
+    found: list[int] = []
+    for state, held in act.hold(BEFORE_SEMAPHORES):
+        changes: dict[str, Any] = {"due_at": portable.storable(due)}
+        if state is WaitingExecution:
+            changes["delay"] = None
+        act.rows(state, ids_of(held)).update(**changes)
+        found += ids_of(held)
+    return found
 
 
 def _insert(jobs: QuerySet[Any], removed: Sequence[Any], due: datetime) -> None:
     """Insert what says that jobs are due later."""
-    ids = [row.pk for row in removed]
-    keys = dict(jobs.filter(pk__in=ids).values_list("pk", "concurrency_key"))
+    keys = dict(jobs.filter(pk__in=ids_of(removed)).values_list("pk", "concurrency_key"))
     present = Database.of(jobs.db).current_time()
     ScheduledExecution.objects.using(jobs.db).bulk_create(
         moved(

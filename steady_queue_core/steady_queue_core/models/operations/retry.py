@@ -13,8 +13,7 @@ from ...dialects import JobKey
 from ...dialects.database import Database
 from ..execution import BlockedExecution, FailedExecution, ReadyExecution
 from ..retention import Retention
-from ..semaphore import lock_semaphores
-from .keys import keys_of
+from .transition import Transition, ids_of
 
 #: The state in which a job can be retried.
 STATES = (FailedExecution,)
@@ -26,29 +25,22 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 
     A job whose unique key another job has stays as it is.
     """
-    database = Database.of(jobs.db)
-    rows = database.in_transaction(lambda: _retry(database, jobs, job_ids))
-    if rows:
-        database.ring_after_commit(sorted({row.queue_name for row in rows}))
-    return len(rows)
+    return len(Transition.perform(jobs, job_ids, _retry))
 
 
-def _retry(
-    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]
-) -> list[ReadyExecution | BlockedExecution]:
+def _retry(act: Transition) -> list[ReadyExecution | BlockedExecution]:
     """Return the new executions of those that were retried."""
-    using = jobs.db
+    database, using = act.database, act.database.alias
     # Of all of them, for one that has not failed yet may have, by the time it is locked.
-    keys, wanted, members = keys_of(jobs, job_ids)
+    wanted = act.keys.unique
     locked = database.unique_keys.lock({key.key for key in wanted.values()})
     holders = database.unique_keys.holders(locked)
-    lock_semaphores(database, keys)
-    failed = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
-    found = [row.pk for row in database.lock_rows(failed, wait=True)]
+    [(_, failed)] = act.hold(STATES)
+    found = ids_of(failed)
     if wanted:
         found = _without_conflicts(found, wanted, holders)
         _take(database, locked, {wanted[pk].key: pk for pk in found if pk in wanted})
-    retried = jobs.filter(pk__in=found)
+    retried = act.jobs.filter(pk__in=found)
     present = database.storable_time()
     # Locked, to see what is newer than the snapshot of a caller's transaction.
     locked_jobs = database.lock_rows(retried.order_by("pk"), wait=True)
@@ -64,11 +56,13 @@ def _retry(
     BlockedExecution.objects.using(using).bulk_create(blocked)
     ready = [row for row in rows if isinstance(row, ReadyExecution)]
     ReadyExecution.objects.using(using).bulk_create(ready)
-    FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    act.rows(FailedExecution, found)._raw_delete(using)
     Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
     limited = sorted({row.concurrency_key for row in blocked})
-    database.admit(limited, [row.pk for row in ready])
-    database.joins.reopen([pk for pk in members if pk in found])
+    database.admit(limited, ids_of(ready))
+    database.joins.reopen([pk for pk in act.keys.members if pk in found])
+    if rows:
+        database.ring_after_commit(sorted({row.queue_name for row in rows}))
     return rows
 
 

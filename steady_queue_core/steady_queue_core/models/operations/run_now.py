@@ -15,6 +15,7 @@ from ...dialects.job_rate import slot_in, with_slot
 from ...dialects.portable.permits import change_values, unblock
 from ..execution import BlockedExecution, ScheduledExecution
 from ..semaphore import lock_semaphores
+from .transition import Transition, ids_of
 
 #: The states of jobs that wait for a permit, or until they are due. In this order: a scheduled job
 #: that is dispatched and then blocked by its limit is not also unblocked.
@@ -24,20 +25,20 @@ STATES = (BlockedExecution, ScheduledExecution)
 def run_now(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Dispatch scheduled jobs as if they were due, and unblock blocked ones beyond their limit, in
     one transaction; return the count, which is lower if some have moved on meanwhile."""
-    database = Database.of(jobs.db)
-    found = database.in_transaction(lambda: _run_now(database, jobs, job_ids))
+    return Transition.perform(jobs, job_ids, _run_now)
+
+
+def _run_now(act: Transition) -> int:
+    database, job_ids = act.database, act.job_ids
+    # Locked before the semaphores, as the dispatcher does. Dispatched after the jobs that are
+    # blocked now: one that exceeds its limit then becomes blocked as well.
+    scheduled = act.rows(ScheduledExecution, job_ids).order_by("pk")
+    due = list(database.lock_rows(scheduled, wait=True))
+    _ask_for_starts(act.jobs, ids_of(due))
+    found = _unblock(act, due) + _dispatch(database, ids_of(due))
     if found:
         database.ring_after_commit([])
     return found
-
-
-def _run_now(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
-    # Locked before the semaphores, as the dispatcher does. Dispatched after the jobs that are
-    # blocked now: one that exceeds its limit then becomes blocked as well.
-    scheduled = ScheduledExecution.objects.using(database.alias).filter(pk__in=job_ids)
-    due = list(database.lock_rows(scheduled.order_by("pk"), wait=True))
-    _ask_for_starts(jobs, [row.pk for row in due])
-    return _unblock(database, job_ids, due) + _dispatch(database, [row.pk for row in due])
 
 
 def _ask_for_starts(jobs: QuerySet[Any], job_ids: Sequence[int]) -> None:
@@ -58,8 +59,9 @@ def _dispatch(database: Database, job_ids: Sequence[int]) -> int:
     return found
 
 
-def _unblock(database: Database, job_ids: Sequence[int], due: Sequence[ScheduledExecution]) -> int:
-    blocked = BlockedExecution.objects.using(database.alias).filter(pk__in=job_ids).order_by("pk")
+def _unblock(act: Transition, due: Sequence[ScheduledExecution]) -> int:
+    database = act.database
+    blocked = act.rows(BlockedExecution, act.job_ids).order_by("pk")
     keys = sorted(set(blocked.values_list("concurrency_key", flat=True)))
     if not keys:
         return 0
