@@ -16,7 +16,7 @@ from steady_queue_core.dialects.membership import RunWhen
 from steady_queue_core.models.operations import batches as retrying
 from steady_queue_core.models.operations import cancel as cancelling
 from steady_queue_core.models.operations import discard as discarding
-from steady_queue_core.models.operations.clear import Sweep
+from steady_queue_core.models.operations.clear import JobSweep
 from steady_queue_core.models.operations.transition import Keys, Transition, keys_of
 from steady_queue_core.processes.worker.attempt import Attempt
 from steady_queue_core.tasks.steps import AttemptSteps
@@ -106,7 +106,7 @@ WRONGS: dict[str, AbstractContextManager[Any]] = {
         "steady_queue_core.batches.batch.cancel", nothing
     ),
     "a job is cleared before its batch has ended": mock.patch.object(
-        Sweep, "_without_members", lambda self, keys: set(keys)
+        JobSweep, "_without_members", lambda self, keys: set(keys)
     ),
     "a sleep is forgotten": mock.patch.object(AttemptSteps, "begun_sleeps", ()),
     "a sleep counts as an attempt": mock.patch.object(Attempt, "_slept", counted_as_an_attempt),

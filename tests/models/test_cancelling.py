@@ -25,8 +25,8 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
-from steady_queue_core.models.operations import own_values
-from steady_queue_core.models.operations.own_values import ROWS
+from steady_queue_core.models.operations import rows
+from steady_queue_core.models.operations.rows import ROWS
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.lane import Lanes
@@ -249,7 +249,7 @@ def test_cancelling_costs_no_statements_for_each_job(using: str) -> None:
 
 @pytest.mark.parametrize("using", ["default"])
 def test_values_are_written_in_statements_of_bounded_length(using: str) -> None:
-    parts = own_values._parts({1: "x" * 10, 2: "x" * own_values.LENGTH, 3: "y", 4: "z", 5: 6})
+    parts = rows._writable({1: "x" * 10, 2: "x" * rows.LENGTH, 3: "y", 4: "z", 5: 6})
     assert [[pk for pk, _ in part] for part in parts] == [[1], [2], [3, 4, 5]]
 
 

@@ -28,9 +28,9 @@ from steady_queue_core.dialects import (
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.fair_queues import FairQueues
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution, Share, Turn
+from steady_queue_core.models.operations.idle_keys import IdleTurns
 from steady_queue_core.models.operations.retry import retry
 from steady_queue_core.models.operations.run_now import run_now
-from steady_queue_core.models.operations.turns import IdleTurns
 
 from ..core.driver import Driver
 from .everywhere import Jobs, on_every_database, on_every_server

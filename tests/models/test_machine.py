@@ -15,7 +15,7 @@ from steady_queue_core.dialects.registry import dialect_for, override
 from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
 from steady_queue_core.models.operations import cancel as cancelling
 from steady_queue_core.models.operations import discard as discarding
-from steady_queue_core.models.operations import retry
+from steady_queue_core.models.operations import retry, rows
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import Permit
 from steady_queue_core.processes.supervisor import recovery
@@ -229,9 +229,9 @@ WRONGS: dict[str, Any] = {
     "an ending forgets the metadata": lambda: mock.patch(f"{FACADE}.write_metadata"),
     "a job that runs again is still to be cleared": lambda: mock.patch.object(retry, "Retention"),
     "a checkpoint outlasts the success of its job": lambda: mock.patch(f"{FACADE}.end_checkpoints"),
-    "a checkpoint outlasts its job": lambda: mock.patch.object(discarding, "Checkpoint"),
+    "a checkpoint outlasts its job": lambda: mock.patch.object(rows, "Checkpoint"),
     "who has lost a claim stores a checkpoint": lambda: hook("save_checkpoint", stores_for_anybody),
-    "a step outlasts its job": lambda: mock.patch.object(discarding, "Step"),
+    "a step outlasts its job": lambda: mock.patch.object(rows, "Step"),
     "the steps of a job that is not kept stay": lambda: mock.patch(f"{FACADE}.end_steps"),
     "who has lost a claim takes a step": lambda: hook("save_step", takes_steps_for_anybody),
     "the last progress is lost": lambda: mock.patch(f"{FACADE}.last_progress", return_value=[]),

@@ -19,7 +19,7 @@ from steady_queue_core.errors import ProcessExitError
 from steady_queue_core.listings.process_ends import REASONS, ListedEnd, listed_ends
 from steady_queue_core.models import Process, ProcessEnd
 from steady_queue_core.models import process as processes
-from steady_queue_core.models.operations.process_ends import KEPT, PastEnds
+from steady_queue_core.models.operations.clear import KEPT, PastEnds
 from steady_queue_core.models.process_end import MOST_JOBS
 from steady_queue_core.processes.base import memory_kills
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable

@@ -29,7 +29,7 @@ from steady_queue_core.models import (
     ScheduledExecution,
     UniqueKey,
 )
-from steady_queue_core.models.operations.rate_maintenance import IDLE, IdleRates
+from steady_queue_core.models.operations.idle_keys import IDLE, IdleRates
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult

@@ -39,8 +39,8 @@ from steady_queue_core.models import (
     UniqueKey,
 )
 from steady_queue_core.models.operations.clear import FinishedJobs
+from steady_queue_core.models.operations.idle_keys import KeptKeys, LostKeys
 from steady_queue_core.models.operations.retry import key_holder
-from steady_queue_core.models.operations.unique_keys import KeptKeys, LostKeys
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.recovery import Rescuer
@@ -341,7 +341,7 @@ def test_a_kept_key_returns_the_finished_result(using: str) -> None:
     again = remembered.enqueue(8)
     assert (again.id, again.return_value, again.duplicate) == (first.id, 7, True)
     present = Database.of(using).storable_time()
-    for sweep in (KeptKeys(using, present), LostKeys(using, present)):
+    for sweep in (KeptKeys(using, present), LostKeys(using)):
         assert sweep.clear(100) == 0
     UniqueKey.objects.using(using).update(expires_at=F("expires_at") - 2 * HOUR)
     new = remembered.enqueue(9)
@@ -385,7 +385,7 @@ def test_a_key_whose_job_was_deleted_is_free(using: str) -> None:
         model.objects.using(using).all()._raw_delete(using)
     assert len(keys(using)) == 2
     assert not work.enqueue(1).duplicate
-    assert LostKeys(using, Database.of(using).storable_time()).clear(100) == 1
+    assert LostKeys(using).clear(100) == 1
     assert list(keys(using)) == ["1"]
 
 

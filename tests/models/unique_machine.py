@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from steady_queue_core.dialects import KeyTaken
 from steady_queue_core.dialects.job_key import JobKey
 from steady_queue_core.models import Job, UniqueKey
-from steady_queue_core.models.operations.unique_keys import KeptKeys, LostKeys
+from steady_queue_core.models.operations.idle_keys import KeptKeys, LostKeys
 from steady_queue_core.tasks.metadata import JobMetadata
 
 from .ledger import BLOCKED, FAILED, FINISHED, READY, SCHEDULED, Entry, Ledger, Wanted
@@ -234,8 +234,7 @@ class UniqueMachine(QueueMachine):
     @rule()
     def clear_keys(self) -> None:
         present = self.dialect.current_time(self.connection)
-        for kind in (KeptKeys, LostKeys):
-            sweep: Any = kind(self.using, present)
+        for sweep in (KeptKeys(self.using, present), LostKeys(self.using)):
             while not sweep.exhausted:
                 sweep.clear(2)
         left = UniqueKey.objects.using(self.using).values_list("pk", "job_id")

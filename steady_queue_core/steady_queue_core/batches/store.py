@@ -196,9 +196,7 @@ class GraphStore:
             if node.stored is not None and node.stored.job_id is not None
             and all(parent.state is not MemberState.PENDING for parent, _ in node.member.waits)
         ]:  # fmt: skip
-            joins = self.database.joins
-            joins.release(done)
-            self.database.dialect.ring_moved(self.database.connection, joins)
+            self.database.joined(lambda joins: joins.release(done))
         if any(member.state is MemberState.DISCARDED for _, member in self.graph.walk()):
             nested = [each.graph for _, each in self.graph.walk() if each.graph is not None]
             for graph in reversed(nested):

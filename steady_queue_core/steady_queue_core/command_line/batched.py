@@ -16,7 +16,7 @@ from ..listings.counts import BoundedCount
 from ..listings.job_listing import LOOKED_AT, JobListing
 from ..listings.states import READY
 from ..models import Job
-from ..models.operations.successors import without_successors
+from ..models.operations.walk import without_successors
 from .context import Context
 from .formats import positive_option
 from .interruption import Interruption

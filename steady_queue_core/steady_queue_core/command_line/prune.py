@@ -14,7 +14,8 @@ from ..listings.job_listing import JobListing
 from ..listings.states import FAILED, FINISHED
 from ..listings.visibility import VisibleJobs
 from ..models import Job
-from ..models.operations.clear import FailedJobs, FinishedJobs, Sweep
+from ..models.operations.clear import FailedJobs, FinishedJobs
+from ..models.operations.sweep import Sweep
 from .batched import Selection, add_batch_options
 from .context import Context
 from .databases import described

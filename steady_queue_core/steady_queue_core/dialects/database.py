@@ -107,11 +107,18 @@ class Database:
     def end_members(self, ended: Mapping[int, MemberState]) -> None:
         self.dialect.end_members(self.connection, ended)
 
-    def end_if_done(self, batch_id: int) -> None:
-        """End a batch, in the current transaction, if none of its members is pending."""
+    def joined(self, act: Callable[[Joins], T]) -> T:
+        """Do something to batches, in the current transaction, and notify listeners of the jobs
+        that it moves on; return what ``act`` returns."""
         joins = self.joins
-        if joins.try_end(batch_id):
-            self.dialect.ring_moved(self.connection, joins)
+        done = act(joins)
+        self.dialect.ring_moved(self.connection, joins)
+        return done
+
+    def end_if_done(self, batch_id: int) -> bool:
+        """End a batch, in the current transaction, if none of its members is pending; return
+        whether it has ended."""
+        return self.joined(lambda joins: joins.try_end(batch_id))
 
     def ring(self, queue_names: Sequence[str]) -> None:
         self.dialect.ring(self.connection, queue_names)

@@ -15,7 +15,7 @@ from .base import alters_data, unfiltered
 from .execution import WAITING, ClaimedExecution, Execution, ReadyExecution
 from .operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
 from .operations.clear import FinishedJobs
-from .operations.successors import without_successors
+from .operations.walk import batches_of, without_successors
 
 M = TypeVar("M", bound=models.Model)
 
@@ -159,31 +159,18 @@ class JobQuerySet(models.QuerySet[M]):
         return cast("JobQuerySet[M]", jobs)
 
     def _batches(self, states: Sequence[type[Execution]], batch_size: int) -> Iterator[list[int]]:
-        """Yield the ids of the jobs in each of these states, in ascending order."""
+        """Yield the ids of the jobs in each of these states, in ascending order; from the table of
+        the state, which has no history."""
         for state in states:
-            batches = self._batches_in(state, batch_size)
+            batches = batches_of(self, f"{state._meta.model_name}__pk", batch_size)
             if state is ReadyExecution:
                 batches = without_successors(unfiltered(self), batches)
             yield from batches
 
-    def _batches_in(self, state: type[Execution], batch_size: int) -> Iterator[list[int]]:
-        """Yield the ids of the jobs in this state. Each batch is read anew, from the table of the
-        state, which has no history."""
-        column = f"{state._meta.model_name}__pk"
-        jobs = self.order_by(column).values_list(column, flat=True)
-        last = 0
-        while job_ids := list(jobs.filter(**{f"{column}__gt": last})[:batch_size]):
-            yield job_ids
-            last = job_ids[-1]
-
     def _batches_of_present(self, batch_size: int) -> Iterator[list[int]]:
         """Yield the ids of the jobs, without those that are enqueued meanwhile."""
-        jobs = self.order_by("pk").values_list("pk", flat=True)
-        newest = unfiltered(self).order_by("-pk").values_list("pk", flat=True)
-        last, end = 0, newest.first() or 0
-        while job_ids := list(jobs.filter(pk__gt=last, pk__lte=end)[:batch_size]):
-            yield job_ids
-            last = job_ids[-1]
+        newest = unfiltered(self).order_by("-pk").values_list("pk", flat=True).first() or 0
+        return batches_of(self.filter(pk__lte=newest), "pk", batch_size)
 
 
 def _refusal(name: str, after: str) -> str:

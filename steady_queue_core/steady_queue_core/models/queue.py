@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,7 +15,7 @@ from .base import alters_data
 from .execution import ReadyExecution
 from .job import Job
 from .operations.discard import discard
-from .operations.successors import without_successors
+from .operations.walk import batches_of, without_successors
 from .pause import Pause
 
 
@@ -81,7 +80,7 @@ class Queue:
         if batch_size < 1:
             raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
         jobs = Job.objects.using(self._alias)
-        batches = without_successors(jobs, self._batches(batch_size))
+        batches = without_successors(jobs, batches_of(self._ready(), "pk", batch_size))
         return sum(discard(jobs, ids) for ids in batches)
 
     def _send(self, signal: Signal, changed: bool) -> None:
@@ -99,13 +98,6 @@ class Queue:
 
     def _ready(self) -> QuerySet[ReadyExecution]:
         return ReadyExecution.objects.using(self._alias).filter(queue_name=self.name)
-
-    def _batches(self, batch_size: int) -> Iterator[list[int]]:
-        ready = self._ready().order_by("pk").values_list("pk", flat=True)
-        last = 0
-        while job_ids := list(ready.filter(pk__gt=last)[:batch_size]):
-            yield job_ids
-            last = job_ids[-1]
 
     def _pauses(self) -> QuerySet[Pause]:
         return Pause.objects.using(self._alias).filter(pk=self.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -11,12 +12,13 @@ from django.db.models import Exists, OuterRef, QuerySet
 from ...dialects import DependencyState, MemberState, portable
 from ...dialects.callbacks import enqueued_ids
 from ...dialects.database import Database
+from ...dialects.joins import Joins
 from ...dialects.portable.models import model
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..batch import BatchMember, Dependency, JobBatch
 from ..execution import FailedExecution, WaitingExecution
-from .clear import Sweep
+from .sweep import Sweep
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -70,9 +72,7 @@ class BatchMaintenance:
                 rows.update(started_at=database.storable_time())
         repaired = self.end_lost_members(batch.pk)
         with database.transaction():
-            joins = database.joins
-            has_ended = joins.try_end(batch.pk)
-            database.dialect.ring_moved(database.connection, joins)
+            has_ended = database.end_if_done(batch.pk)
         return repaired + has_ended
 
     def end_lost_members(self, batch_id: int) -> int:
@@ -84,9 +84,7 @@ class BatchMaintenance:
             ended += len(lost)
         while orphans := self._orphans(batch_id):
             with database.transaction():
-                joins = database.joins
-                joins.end_lost(orphans)
-                database.dialect.ring_moved(database.connection, joins)
+                database.joined(partial(Joins.end_lost, member_ids=orphans))
             ended += len(orphans)
         return ended
 
@@ -128,14 +126,12 @@ class BatchMaintenance:
         )
         closed = 0
         while some := dict(rows.values_list("parent_id", "parent__state")[:BATCH]):
+            states = {
+                pk: MemberState.DISCARDED if state is None else MemberState(state)
+                for pk, state in some.items()
+            }
             with self.database.transaction():
-                states = {
-                    pk: MemberState.DISCARDED if state is None else MemberState(state)
-                    for pk, state in some.items()
-                }
-                joins = self.database.joins
-                joins.resolve(states)
-                self.database.dialect.ring_moved(self.database.connection, joins)
+                self.database.joined(partial(Joins.resolve, ended=states))
             closed += len(some)
         return closed
 
@@ -148,9 +144,7 @@ class BatchMaintenance:
         job_ids = list(idle.values_list("pk", flat=True)[:BATCH])
         if job_ids:
             with self.database.transaction():
-                joins = self.database.joins
-                joins.release(job_ids)
-                self.database.dialect.ring_moved(self.database.connection, joins)
+                self.database.joined(partial(Joins.release, job_ids=job_ids))
         return len(job_ids)
 
 

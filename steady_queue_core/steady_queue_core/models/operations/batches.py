@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import Count, QuerySet
-from django.db.models.functions import Abs
 
 from ...dialects import DependencyState, MemberState
 from ...dialects.database import Database
+from ...dialects.joins import Joins
 from ...dialects.membership import FAILURES
 from ..batch import BatchMember, Dependency, JobBatch
 from ..execution import FailedExecution, WaitingExecution
-from ..retention import Retention
 from . import retry
+from .rows import parts
 
-#: Most rows of one statement.
-MOST = 500
 #: The states of members that do not run again unless they are retried.
 OVER = (*FAILURES, MemberState.DISCARDED)
 
@@ -36,11 +34,6 @@ class Failed(NamedTuple):
     def job_ids(self) -> list[int]:
         return [job_id for job_id in self.jobs.values() if job_id is not None]
 
-    @property
-    def nested(self) -> list[int]:
-        """The members that are batches."""
-        return [pk for pk, job_id in self.jobs.items() if job_id is None]
-
 
 def retry_batch(database: Database, jobs: QuerySet[Any], batch_id: int) -> int:
     """Run the jobs of a batch again that have failed or were cancelled; return their number.
@@ -57,10 +50,10 @@ def retry_batch(database: Database, jobs: QuerySet[Any], batch_id: int) -> int:
     dependent = _dependent(database.alias, failed)
     number = sum(
         database.in_transaction(partial(_wait_again, database, jobs, some))
-        for some in _parts(dependent)
+        for some in parts(dependent)
     )
     others = [pk for pk in failed.job_ids if pk not in set(dependent)]
-    number += sum(retry.retry(jobs, some) for some in _parts(others))
+    number += sum(retry.retry(jobs, some) for some in parts(others))
     _end_what_is_over(database, jobs, retried)
     _close_dependencies(database, failed)
     database.in_transaction(partial(_end_if_done, database, failed))
@@ -81,7 +74,7 @@ def _failed(using: str, batch_id: int) -> Failed:
         discarded = members.filter(state=MemberState.DISCARDED)
         failed.discarded.extend(discarded.values_list("pk", flat=True))
         batches = [member for member, job_id in found.items() if job_id is None]
-        for some in _parts(batches):
+        for some in parts(batches):
             nested = JobBatch.objects.using(using).filter(member_id__in=some).order_by("pk")
             # A damaged row may say that a batch is in itself.
             known = set(failed.batch_ids)
@@ -94,7 +87,7 @@ def _retried(jobs: QuerySet[Any], failed: Failed) -> list[int]:
     """Return the jobs that have failed, and were retried one by one after the end of their batch,
     which they did not change."""
     return [
-        pk for some in _parts(failed.job_ids)
+        pk for some in parts(failed.job_ids)
         for pk in jobs.filter(pk__in=some, failedexecution=None).values_list("pk", flat=True)
     ]  # fmt: skip
 
@@ -110,16 +103,16 @@ def _go_on(database: Database, failed: Failed, retried: Collection[int]) -> None
     _reopen_in_outer(database, failed.batch_ids[0])
     members = BatchMember.objects.using(using)
     # Without those whose batches were cleared: nothing would end them.
-    for some in _parts(failed.batch_ids[1:]):
+    for some in parts(failed.batch_ids[1:]):
         keys = list(members.filter(nested__in=some).values_list("pk", flat=True))
         members.filter(pk__in=keys).update(state=MemberState.PENDING)
-    for some in _parts(retried):
+    for some in parts(retried):
         members.filter(job_id__in=some).update(state=MemberState.PENDING)
-    for some in _parts([*failed.jobs, *failed.discarded]):
+    for some in parts([*failed.jobs, *failed.discarded]):
         rows = Dependency.objects.using(using).filter(parent_id__in=some)
         rows = rows.exclude(state=DependencyState.OPEN)
         again = [pk for pk, job_id in rows.values_list("pk", "job_id") if job_id in jobs]
-        for part in _parts(again):
+        for part in parts(again):
             Dependency.objects.using(using).filter(pk__in=part).update(state=DependencyState.OPEN)
 
 
@@ -145,28 +138,23 @@ def _end_what_is_over(database: Database, jobs: QuerySet[Any], retried: Collecti
             pk: MemberState.FAILED if pk in failed else MemberState.SUCCEEDED for pk in over
         })  # fmt: skip
 
-    for some in _parts(retried):
+    for some in parts(retried):
         database.in_transaction(partial(end, some))
 
 
 def _close_dependencies(database: Database, failed: Failed) -> None:
     """Move on what waits for members that do not run again, as their jobs are gone."""
-
-    def resolve(states: Mapping[int, MemberState]) -> None:
-        joins = database.joins
-        joins.resolve(states)
-        database.dialect.ring_moved(database.connection, joins)
-
-    for some in _parts([*failed.jobs, *failed.discarded]):
+    for some in parts([*failed.jobs, *failed.discarded]):
         rows = BatchMember.objects.using(database.alias).filter(pk__in=some, state__in=OVER)
         states = {pk: MemberState(state) for pk, state in rows.values_list("pk", "state")}
-        database.in_transaction(partial(resolve, states))
+        resolve = partial(Joins.resolve, ended=states)
+        database.in_transaction(partial(database.joined, resolve))
 
 
 def _dependent(using: str, failed: Failed) -> list[int]:
     """Return the jobs that have something to wait for."""
     found: set[int] = set()
-    for some in _parts(failed.job_ids):
+    for some in parts(failed.job_ids):
         rows = Dependency.objects.using(using).filter(job_id__in=some, state=DependencyState.OPEN)
         found |= set(rows.values_list("job_id", flat=True))
     return sorted(found)
@@ -193,14 +181,7 @@ def _wait_again(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int])
         )
         for job in chosen
     )
-    chosen.update(attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts"))
-    FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
-    Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    chosen.update(**retry.ANEW)
+    retry.forget_failures(using, found)
     database.joins.reopen(found)
     return len(found)
-
-
-def _parts(keys: Collection[int]) -> Iterator[list[int]]:
-    ordered = list(keys)
-    for start in range(0, len(ordered), MOST):
-        yield ordered[start : start + MOST]

@@ -17,8 +17,8 @@ from ...features.retention.period import of_failure
 from ...fingerprint import fingerprint_of
 from ...signals import task_cancelled
 from ..execution import WAITING, ClaimedExecution, Execution, FailedExecution
-from .own_values import write_own_values
-from .transition import Transition
+from .rows import write_own_values
+from .transition import Transition, ids_of
 
 #: All states in which a job can be cancelled.
 STATES: tuple[type[Execution], ...] = (*WAITING, ClaimedExecution)
@@ -60,15 +60,14 @@ def ask(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     return asked
 
 
-def _fail(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
-    """Let jobs fail that had these executions."""
-    database = Database.of(jobs.db)
+def _fail(act: Transition, executions: Sequence[Any]) -> None:
+    jobs = act.jobs.filter(pk__in=ids_of(executions))
     _keep_tokens(jobs, executions)
-    _store_failures(jobs, database.storable_time())
+    _store_failures(jobs, act.database.storable_time())
     # How long those are kept that say so themselves.
     known = jobs.exclude(metadata=None).values_list("pk", "metadata")
     periods = {pk: of_failure(text) for pk, text in known}
-    database.keep({pk: period for pk, period in periods.items() if period is not None})
+    act.database.keep({pk: period for pk, period in periods.items() if period is not None})
 
 
 def _keep_tokens(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:

@@ -9,10 +9,9 @@ from django.db.models import QuerySet
 
 from ...dialects import MemberState
 from ...signals import task_discarded
-from ..checkpoint import Checkpoint
 from ..execution import WAITING, Execution, FailedExecution
 from ..retention import Retention
-from ..step import Step
+from .rows import delete_jobs
 from .transition import Transition, ids_of
 
 #: The states in which a job can be discarded: it is neither running nor finished.
@@ -31,10 +30,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     )
 
 
-def _delete(jobs: QuerySet[Any], executions: Sequence[Execution]) -> None:
-    """Delete jobs, and what is stored beside them."""
-    using, found = jobs.db, ids_of(executions)
-    jobs._raw_delete(using)
-    Checkpoint.objects.using(using).filter(pk__in=found)._raw_delete(using)
-    Step.objects.using(using).filter(job_id__in=found)._raw_delete(using)
+def _delete(act: Transition, executions: Sequence[Execution]) -> None:
+    using, found = act.database.alias, ids_of(executions)
+    delete_jobs(act.jobs, found)
     Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)

@@ -9,8 +9,8 @@ from django.db.models import F, QuerySet
 
 from ...configuration.queues import name_objection
 from ..execution import WAITING, ReadyExecution
-from .own_values import write_own_values
 from .resealing import Resealed, resealed
+from .rows import write_own_values
 from .transition import Transition
 
 STATES = WAITING

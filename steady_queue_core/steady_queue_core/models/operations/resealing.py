@@ -16,7 +16,7 @@ from ...payloads.backends import codec_of
 from ..checkpoint import Checkpoint
 from ..execution import ReadyExecution
 from ..step import Step
-from .own_values import write_own_values
+from .rows import write_own_values
 
 
 @dataclass

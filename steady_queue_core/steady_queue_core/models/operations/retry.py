@@ -17,6 +17,13 @@ from .transition import Transition, ids_of
 
 #: The state in which a job can be retried.
 STATES = (FailedExecution,)
+#: What the job then has of its outcome and its attempts.
+ANEW: dict[str, Any] = {
+    "attempts": 0,
+    "finished_at": None,
+    "return_value": None,
+    "max_attempts": Abs("max_attempts"),
+}
 
 
 def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
@@ -45,25 +52,24 @@ def _retry(act: Transition) -> list[ReadyExecution | BlockedExecution]:
     # Locked, to see what is newer than the snapshot of a caller's transaction.
     locked_jobs = database.lock_rows(retried.order_by("pk"), wait=True)
     rows = [_execution(job, present) for job in locked_jobs]
-    retried.update(
-        attempts=0,
-        token=F("token") + 1,
-        finished_at=None,
-        return_value=None,
-        max_attempts=Abs("max_attempts"),
-    )
+    retried.update(**ANEW, token=F("token") + 1)
     blocked = [row for row in rows if isinstance(row, BlockedExecution)]
     BlockedExecution.objects.using(using).bulk_create(blocked)
     ready = [row for row in rows if isinstance(row, ReadyExecution)]
     ReadyExecution.objects.using(using).bulk_create(ready)
-    act.rows(FailedExecution, found)._raw_delete(using)
-    Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    forget_failures(using, found)
     limited = sorted({row.concurrency_key for row in blocked})
     database.admit(limited, ids_of(ready))
     database.joins.reopen([pk for pk in act.keys.members if pk in found])
     if rows:
         database.ring_after_commit(sorted({row.queue_name for row in rows}))
     return rows
+
+
+def forget_failures(using: str, job_ids: Sequence[int]) -> None:
+    """Delete what says that jobs have failed, and how long they are kept."""
+    FailedExecution.objects.using(using).filter(pk__in=job_ids)._raw_delete(using)
+    Retention.objects.using(using).filter(pk__in=job_ids)._raw_delete(using)
 
 
 def key_holder(jobs: QuerySet[Any]) -> tuple[str, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
@@ -15,6 +15,7 @@ from ...logging import about, get_logger
 from ..execution import BlockedExecution, ClaimedExecution, ReadyExecution
 from ..process import Process
 from ..semaphore import Permit, Semaphore
+from .rows import parts
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -57,7 +58,7 @@ class SemaphoreMaintenance:
     def _each(self, keys: Iterable[str], do: Callable[[Sequence[str]], int]) -> int:
         """Do something with all ``keys`` but those that the database refuses; return the sum."""
         total = 0
-        for some in _batches(keys):
+        for some in parts(sorted({*keys}), BATCH):
             done, refused = self.database.in_halves(some, do)
             total += done
             for key, error in refused.items():
@@ -148,9 +149,3 @@ class SemaphoreMaintenance:
             free = [row.pk for row in self.database.lock_rows(rows, wait=False)]
             self._idle().filter(pk__in=free)._raw_delete(self.using)
         return 0
-
-
-def _batches(keys: Iterable[str]) -> Iterator[list[str]]:
-    ordered = sorted(set(keys))
-    for start in range(0, len(ordered), BATCH):
-        yield ordered[start : start + BATCH]

@@ -122,13 +122,13 @@ class Transition:
         self,
         states: States,
         to_state: MemberState,
-        change: Callable[[QuerySet[Any], list[Any]], None],
+        change: Callable[[Transition, list[Any]], None],
         signal: Signal,
     ) -> int:
         """Let those of the jobs end that are in one of the ``states``; return their number.
 
-        ``change`` is given these jobs and their former executions, ``to_state`` is the state that
-        members of batches get, and ``signal`` is sent after the commit.
+        ``change`` is given their former executions, ``to_state`` is the state that members of
+        batches get, and ``signal`` is sent after the commit.
         """
         self.lock_unique_keys()
         executions = self.remove(states)
@@ -136,7 +136,7 @@ class Transition:
         gone = {*ended}
         self.free_unique_keys(gone)
         if ended:
-            change(self.jobs.filter(pk__in=ended), executions)
+            change(self, executions)
         self.pass_permits_on()
         self.database.end_members({pk: to_state for pk in self.keys.members if pk in gone})
         if ended:

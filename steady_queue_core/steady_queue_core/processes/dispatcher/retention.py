@@ -21,17 +21,20 @@ from ...models.operations.batch_maintenance import FinishedBatches
 from ...models.operations.clear import (
     FailedJobs,
     FinishedJobs,
+    PastEnds,
     PastRuns,
     RetainedJobs,
     StrayCheckpoints,
     StraySteps,
-    Sweep,
 )
 from ...models.operations.process_ends import PastEnds
 from ...models.operations.rate_maintenance import IdleRates
 from ...models.operations.turns import IdleTurns
 from ...models.operations.unique_keys import KeptKeys, LostKeys
 from ...schedules.policies import from_text
+from ...models.operations.idle_keys import IdleRates, IdleTurns, KeptKeys, LostKeys
+from ...models.operations.sweep import Sweep
+from ...schedules import catch_up
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -126,7 +129,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield from _of_backends(FailedJobs, failed, using, present)
     yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
     yield "KeptKeys", KeptKeys(using, present)
-    yield "LostKeys", LostKeys(using, present)
+    yield "LostKeys", LostKeys(using)
     if fair_queues_in(using) is not None:
         yield "IdleTurns", IdleTurns(using)
     yield "IdleRates", IdleRates(using, present)

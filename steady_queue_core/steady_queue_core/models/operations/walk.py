@@ -1,4 +1,4 @@
-"""The jobs that become ready because others are taken out of this state: they get the permits."""
+"""Walking many jobs in batches, each of which is changed before the next one is read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ..semaphore import Permit
+
+
+def batches_of(rows: QuerySet[Any], column: str, size: int) -> Iterator[list[int]]:
+    """Yield the ids in a column of ``rows``, in ascending order. Each batch is read anew."""
+    ids = rows.order_by(column).values_list(column, flat=True)
+    last = 0
+    while batch := list(ids.filter(**{f"{column}__gt": last})[:size]):
+        yield batch
+        last = batch[-1]
 
 
 def without_successors(jobs: QuerySet[Any], batches: Iterable[list[int]]) -> Iterator[list[int]]:
