@@ -16,6 +16,7 @@ from django.db import OperationalError
 from steady_queue_core.admin import JobAdmin, actions, background
 from steady_queue_core.arguments import encode_call
 from steady_queue_core.dialects import ClaimedJob, Ending, portable
+from steady_queue_core.listings import selection
 from steady_queue_core.models import FailedExecution, Job, Pause, Process, ReadyExecution
 from steady_queue_core.models.job_queryset import JobQuerySet
 from steady_queue_core.own_tasks import ACT_ON_LIST
@@ -167,7 +168,7 @@ def test_an_attempt_that_is_killed_is_gone_on_with(
 def test_a_part_that_meets_a_lock_is_tried_again(
     using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "PAUSE", 0.0)
+    monkeypatch.setattr(selection, "PAUSE", 0.0)
     failed, worker, visitor = scene.failed(4), Background(using), Visitor(*EVERYTHING)
     in_background(visitor, visitor.act("retry", ..., state="failed"), state="failed")
     retry, tries = JobQuerySet.retry_failed, list[int]()

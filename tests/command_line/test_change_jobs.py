@@ -19,6 +19,7 @@ from steady_queue_core import task
 from steady_queue_core.command_line import batched, progress
 from steady_queue_core.command_line.job_action import RETRY, JobAction
 from steady_queue_core.dialects.database import Database
+from steady_queue_core.listings import selection as selecting
 from steady_queue_core.models import (
     BlockedExecution,
     FailedExecution,
@@ -177,10 +178,12 @@ def action(do: Any) -> JobAction:
     return JobAction("retried", RETRY.executions, do, RETRY.on_one)
 
 
-def selection(using: str = "default") -> batched.Selection:
+def selection(using: str = "default") -> selecting.Selection:
     from steady_queue_core.command_line.job_filter import listing_of
 
-    return batched.Selection.of(using, [listing_of({}, using, RETRY.states[0])], RETRY)
+    return selecting.Selection.until_now(
+        using, [listing_of({}, using, RETRY.states[0])], by_id=RETRY.reorders
+    )
 
 
 class Quiet:
@@ -214,7 +217,7 @@ def test_a_batch_is_tried_again_while_others_hold_its_locks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Jobs("default").failed(1)
-    monkeypatch.setattr(batched, "PAUSE", 0.0)
+    monkeypatch.setattr(selecting, "PAUSE", 0.0)
     monkeypatch.setattr(Database, "is_contention", lambda self, error: "locked" in str(error))
     tries: list[str] = []
 

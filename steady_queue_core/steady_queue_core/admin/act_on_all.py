@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -10,12 +10,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
-from ..dialects.database import Database
 from ..listings.counts import BoundedCount
 from ..listings.job_listing import JobListing
 from . import actions, background
 from .action_forms import ActionForm
-from .actions import BatchResult, log_action, run_in_batches
+from .actions import BatchResult, log_action
 from .background import Place
 from .job_actions import AddHistory, JobAction, Permitted
 from .job_lists import JobList
@@ -86,12 +85,10 @@ class ActOnAll:
 
     def do(self, permitted: Permitted, add_history: AddHistory) -> BatchResult:
         """Do it, as far as a request may take."""
-        using, jobs = self.listing.using, self.jobs
-
-        def do(ids: Sequence[int]) -> int:
-            return self.action.act_on(using, permitted(jobs.still(ids)), add_history)
-
-        return run_in_batches(self._parts(), do, Database.of(using).is_contention)
+        still = self.jobs.still
+        return self.action.apply(
+            self.listing.using, self._parts(), lambda ids: permitted(still(ids)), add_history
+        )
 
     def _parts(self) -> Iterator[list[int]]:
         for ids, after in self.jobs.among(self.listing, self.action).parts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -41,9 +41,7 @@ class BatchResult(NamedTuple):
 
 
 def run_in_batches(
-    chunks: Iterable[Sequence[Any]],
-    do: Callable[[Sequence[Any]], int],
-    is_contention: Callable[[Exception], bool],
+    database: Database, chunks: Iterable[Sequence[Any]], do: Callable[[Sequence[Any]], int]
 ) -> BatchResult:
     """Call ``do`` with batches of keys, each in its own transaction. Stop at the time limit, or
     when others hold locks that are needed."""
@@ -58,7 +56,7 @@ def run_in_batches(
         try:
             changed += do(batch)
         except DatabaseError as error:
-            if not is_contention(error):
+            if not database.is_contention(error):
                 raise
             return BatchResult(changed, requested, "the database was busy")
         requested += len(batch)
@@ -70,6 +68,15 @@ def _batches(chunks: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     for chunk in chunks:
         for start in range(0, max(1, len(chunk)), BATCH):
             yield chunk[start : start + BATCH]
+
+
+class Action(Protocol):
+    """What is reported of an action on many rows."""
+
+    @property
+    def left_alone(self) -> str: ...
+
+    def summary(self, changed: int) -> str: ...
 
 
 def act_and_record(using: str, act: Callable[[], Done], record: Callable[[Done], None]) -> Done:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist, ValidationError
-from django.db import DatabaseError
 from django.http import HttpRequest
 
 from ..backend import SteadyQueueBackend
@@ -22,18 +20,17 @@ from ..features.delivery.options import AT_LEAST_ONCE
 from ..features.expiry.options import NEVER
 from ..features.time_limits.options import NEVER as NO_TIMEOUT
 from ..listings.processes import listed_processes, workers_of
-from ..models import Job, Pause
+from ..listings.selection import insisting
+from ..models import Pause
 from ..tasks.definition import rebuilt, undeclared
 from ..tasks.metadata import JobMetadata
 from . import actions
-from .actions import add_history_of, log_act
+from .actions import log_act
 from .job_actions import JOB_ACTIONS, JobAction
 from .job_lists import JobList
 
 #: Jobs of a list above which the confirmation offers to go on in the background.
 MANY = 5_000
-#: Tries of a part while others hold locks that it needs, and seconds between them.
-TRIES, PAUSE = 5, 0.2
 #: Attempts at the whole. Each goes on where the one before has ended.
 MOST_ATTEMPTS = 25
 #: Seconds between them.
@@ -120,8 +117,7 @@ class Run:
     @property
     def words(self) -> str:
         """What has come of it so far."""
-        plural = "" if self.changed == 1 else "s"
-        told = f"{self.action.past} {self.changed:,} job{plural}{self.action.told}"
+        told = self.action.summary(self.changed)
         return f"{told}; {self.left:,} {self.action.left_alone}" if self.left else told
 
     def go_on(self, context: Any, position: str) -> None:
@@ -156,28 +152,21 @@ class Run:
         )
 
     def _do(self, context: Any, user_id: Any, ids: Sequence[int], after: str) -> None:
-        for tries in range(1, TRIES + 1):
-            before = self.changed, self.left
-            try:
-                with self.database.transaction():
-                    self._do_once(context, user_id, ids, after)
-                return
-            except DatabaseError as error:
-                self.changed, self.left = before
-                if tries == TRIES or not self.database.is_contention(error):
-                    raise
-            time.sleep(PAUSE)
+        before = self.changed, self.left
+
+        def do() -> None:
+            self.changed, self.left = before
+            with self.database.transaction():
+                self._do_once(context, user_id, ids, after)
+
+        insisting(self.database, do)
 
     def _do_once(self, context: Any, user_id: Any, ids: Sequence[int], after: str) -> None:
-        history = partial(self._add_history, user_id)
+        history = partial(self.action.add_history, user_id)
         done = self.action.act_on(self.jobs.using, self.jobs.still(ids), history)
         self.changed += done
         self.left += len(ids) - done
         context.checkpoint([after, self.changed, self.left])
-
-    def _add_history(self, user_id: Any, ids: Sequence[int]) -> None:
-        names = {each: f"#{each}" for each in ids}
-        add_history_of(user_id, Job, self.action.past + self.action.told, names, self.action.flag)
 
 
 def act_on_list(

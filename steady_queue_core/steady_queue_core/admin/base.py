@@ -22,7 +22,7 @@ from ..listings.visibility import VisibleJobs
 from ..models import Job
 from ..models.job import parse_job_id
 from . import databases, texts
-from .actions import BatchResult, log_action
+from .actions import Action, BatchResult, log_action
 from .change_list import KeysetChangeList
 from .rendering import STYLE, RenderingAdmin
 
@@ -144,18 +144,18 @@ class QueueAdmin(RenderingAdmin):
         self,
         request: HttpRequest,
         which: str,
-        done: str,
+        action: Action,
         result: BatchResult,
-        left_alone: str,
         *,
         goes_on: bool = False,
     ) -> None:
-        """Tell the user and the log what was done to many rows; ``which``: their names."""
+        """Tell the user and the log what has come of an action on many rows; ``which``: their
+        names, ``goes_on``: a job does the rest."""
+        done = action.summary(result.changed)
         self.message_user(request, f"{done}.", messages.SUCCESS)
-        if result.changed < result.requested:
-            skipped = result.requested - result.changed
-            left = f"{skipped:,} {left_alone} and were left alone."
-            self.message_user(request, left, messages.WARNING)
+        if left := result.requested - result.changed:
+            told = f"{left:,} {action.left_alone} and were left alone."
+            self.message_user(request, told, messages.WARNING)
         if result.stopped and not goes_on:
             self.message_user(request, result.hint, messages.WARNING)
         log_action(request, which, done)

@@ -32,6 +32,10 @@ class BatchAction:
     #: Why batches may have been left alone.
     left_alone: str
 
+    def summary(self, changed: int) -> str:
+        """What has come of it, for messages."""
+        return f"{self.past} {changed:,} batch{'' if changed == 1 else 'es'}"
+
     @property
     def applies(self) -> Q:
         """The condition for the batches that it applies to."""

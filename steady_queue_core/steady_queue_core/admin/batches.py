@@ -91,7 +91,7 @@ class BatchAdmin(QueueAdmin):
         parts = listing.ids() if chosen is None else [[int(each) for each in chosen]]
         result = self._apply(request, action, parts)
         which = "all listed batches" if chosen is None else f"batches {', '.join(chosen)}"
-        self.report(request, which, _summary(action, result), result, action.left_alone)
+        self.report(request, which, action, result)
         return None
 
     def _apply(
@@ -115,7 +115,7 @@ class BatchAdmin(QueueAdmin):
             add_history(request, JobBatch, action.past, {row.pk: str(row)})
             return 1
 
-        return run_in_batches(one_by_one(), do, database.is_contention)
+        return run_in_batches(database, one_by_one(), do)
 
     # --- the page of one batch ---
 
@@ -166,7 +166,3 @@ class BatchAdmin(QueueAdmin):
             told = f"Batch #{row.pk} {action.left_alone}."
             self.message_user(request, told, messages.WARNING)
         return HttpResponseRedirect(page)
-
-
-def _summary(action: BatchAction, result: BatchResult) -> str:
-    return f"{action.past} {result.changed:,} batch{'' if result.changed == 1 else 'es'}"

@@ -10,14 +10,13 @@ from typing import Any
 from django.contrib.admin.models import CHANGE, DELETION
 
 from ..dialects.database import Database
-from ..listings.job_listing import JobListing
 from ..models import Job
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
 from ..models.operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
 from ..own_tasks import OWN_TASKS
 from .action_forms import ActionForm, MoveForm, RescheduleForm
-from .actions import BatchResult, act_and_record, run_in_batches
+from .actions import BatchResult, act_and_record, add_history_of, run_in_batches
 
 #: Returns those of the given ids on whose jobs the user may perform the action.
 Permitted = Callable[[Sequence[int]], Sequence[int]]
@@ -68,29 +67,28 @@ class JobAction:
         """Whether the job is gone afterwards."""
         return self.flag == DELETION
 
-    def apply_to_ids(
-        self, using: str, ids: Sequence[int], permitted: Permitted, add_history: AddHistory
-    ) -> BatchResult:
-        """Perform the action on the jobs that are in a suitable state and permitted."""
-        return self._run(using, [ids], permitted, add_history)
+    def summary(self, changed: int) -> str:
+        """What has come of it, for messages."""
+        return f"{self.past} {changed:,} job{'' if changed == 1 else 's'}{self.told}"
 
-    def apply_to_listing(
-        self, listing: JobListing, permitted: Permitted, add_history: AddHistory
-    ) -> BatchResult:
-        """Perform the action on all jobs of a list, across its pages."""
-        return self._run(listing.using, listing.batches(), permitted, add_history)
+    def add_history(self, user_id: Any, ids: Sequence[int]) -> None:
+        """Record that a user has done it to the jobs with these ids."""
+        names = {each: f"#{each}" for each in ids}
+        add_history_of(user_id, Job, self.past + self.told, names, self.flag)
 
-    def _run(
+    def apply(
         self,
         using: str,
-        chunks: Iterable[Sequence[int]],
+        parts: Iterable[Sequence[int]],
         permitted: Permitted,
         add_history: AddHistory,
     ) -> BatchResult:
+        """Perform the action on those of the jobs that are in a suitable state and permitted."""
+
         def do(ids: Sequence[int]) -> int:
             return self.act_on(using, permitted(ids), add_history)
 
-        return run_in_batches(chunks, do, Database.of(using).is_contention)
+        return run_in_batches(Database.of(using), parts, do)
 
     def act_on(self, using: str, ids: Sequence[int], add_history: AddHistory) -> int:
         """Perform the action on those of these jobs that are in a suitable state; return their

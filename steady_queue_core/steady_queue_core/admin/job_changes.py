@@ -9,14 +9,13 @@ from typing import Any, cast
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from ..listings.counts import BoundedCount
-from ..listings.job_listing import LOOKED_AT, JobListing
+from ..listings.job_listing import JobListing
 from ..listings.job_rows import read_briefly
-from ..models import Job
+from ..listings.selection import count_all
 from . import databases, texts
 from .act_on_all import ActOnAll
 from .action_forms import ActionForm, form_of
-from .actions import BatchResult, add_history, log_action
+from .actions import log_action
 from .base import QueueAdmin, permission
 from .job_actions import JOB_ACTIONS, JobAction, taken_key
 from .job_search import state_in
@@ -96,11 +95,10 @@ class ChangingAdmin(QueueAdmin):
             back = request.get_full_path()
             return self.confirmation(request, question, action.label, back, form=form)
         permitted = partial(self.permitted, request, action)
-        history = partial(self._add_history, request, action)
+        history = partial(action.add_history, request.user.pk)
         ids = [int(each) for each in chosen]
-        result = action.apply_to_ids(listing.using, ids, permitted, history)
-        which = f"jobs {', '.join(chosen)}"
-        self.report(request, which, _summary(action, result), result, action.left_alone)
+        result = action.apply(listing.using, [ids], permitted, history)
+        self.report(request, f"jobs {', '.join(chosen)}", action, result)
         return None
 
     def _apply_to_all(
@@ -112,20 +110,13 @@ class ChangingAdmin(QueueAdmin):
     ) -> HttpResponse | None:
         act = ActOnAll(self, request, action, listing, form)
         if form is not None or not self.confirmed(request):
-            return act.ask(_count(listing))
+            return act.ask(count_all(listing, COUNTED))
         if act.is_for_background:
             act.go_on()
             return None
         permitted = partial(self.permitted, request, action)
-        result = act.do(permitted, partial(self._add_history, request, action))
-        self.report(
-            request,
-            act.jobs.words,
-            _summary(action, result),
-            result,
-            action.left_alone,
-            goes_on=act.can_go_on,
-        )
+        result = act.do(permitted, partial(action.add_history, request.user.pk))
+        self.report(request, act.jobs.words, action, result, goes_on=act.can_go_on)
         if result.stopped and act.can_go_on:
             act.go_on()
         return None
@@ -141,10 +132,6 @@ class ChangingAdmin(QueueAdmin):
             return action.given(form.chosen), None
         return action, form
 
-    def _add_history(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> None:
-        names = {each: f"#{each}" for each in ids}
-        add_history(request, Job, action.past + action.told, names, action.flag)
-
     # --- one job ---
 
     def _apply_to_one(self, action: JobAction, request: HttpRequest, row: Any) -> HttpResponse:
@@ -154,9 +141,9 @@ class ChangingAdmin(QueueAdmin):
             question = f"{action.label} {job}?{action.warning}"
             return self.confirmation(request, question, action.label, page, form=form)
         # The permission has been checked already.
-        history = partial(self._add_history, request, action)
+        history = partial(action.add_history, request.user.pk)
         using = databases.requested(request)
-        result = action.apply_to_ids(using, [row.pk], lambda ids: ids, history)
+        result = action.apply(using, [[row.pk]], lambda ids: ids, history)
         if result.stopped:
             self.message_user(request, f"{action.label} {job}: {result.stopped}.", messages.ERROR)
         elif result.changed:
@@ -171,23 +158,3 @@ class ChangingAdmin(QueueAdmin):
         if action.destroys and result.changed:
             return HttpResponseRedirect(self.url(request, "changelist"))
         return HttpResponseRedirect(page)
-
-
-def _summary(action: JobAction, result: BatchResult) -> str:
-    plural = "" if result.changed == 1 else "s"
-    return f"{action.past} {result.changed:,} job{plural}{action.told}"
-
-
-def _count(listing: JobListing) -> BoundedCount:
-    """Count the jobs of a list, examining a bounded number of them if no index serves its
-    filters."""
-    known = listing.count()
-    if known is not None:
-        return known
-    found = examined = 0
-    for batch in listing.batches():
-        found += len(batch)
-        examined += LOOKED_AT
-        if examined >= COUNTED:
-            return BoundedCount(found, exact=False)
-    return BoundedCount(found)

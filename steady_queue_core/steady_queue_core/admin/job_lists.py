@@ -12,6 +12,7 @@ from ..dialects.database import Database
 from ..listings.argument_search import ArgumentSearch
 from ..listings.job_listing import JobListing
 from ..listings.period import Period
+from ..listings.selection import newest_id
 from ..listings.states import ALL, FINISHED, STATES, State
 from ..listings.visibility import VisibleJobs
 from ..models import Job
@@ -39,7 +40,6 @@ class JobList:
     def of(cls, listing: JobListing) -> JobList:
         """Return the jobs that a listing has now."""
         using = listing.using
-        ids = Job.objects.using(using).order_by("-pk").values_list("pk", flat=True)
         moment = Database.of(using).current_time()
         return cls(
             using,
@@ -48,7 +48,7 @@ class JobList:
             listing.search,
             listing.arguments.text if listing.arguments else "",
             *listing.period.instants,
-            ids.first() or 0,
+            newest_id(using),
             moment,
         )
 

@@ -206,7 +206,7 @@ class QueuesAdmin(QueueAdmin):
         for each in names:
             listing = JobListing(visible, READY, {"queue": each})
             permitted = partial(self._discardable, request)
-            result = DISCARD.apply_to_listing(listing, permitted, lambda ids: None)
+            result = DISCARD.apply(using, listing.batches(), permitted, lambda ids: None)
             cleared += result.changed
             message = f"Cleared of {result.changed:,} ready jobs"
             add_history(request, Pause, message, {each: each}, DELETION)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import SteadyQueueError
+from ..listings.selection import Selection
 from ..listings.states import ALL, FAILED, State
 from ..models import Job
-from .batched import Selection, add_batch_options, apply
+from .batched import COUNTED, add_batch_options, apply, report
 from .context import Context
 from .databases import described
-from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE, Refusal
+from .exit_codes import DONE, NOT_FOUND, WRONG_USAGE, Refusal
 from .exit_codes import FAILED as FAILURE
 from .formats import in_words
 from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
@@ -80,8 +81,8 @@ class ChangeJobs(Subcommand):
 
     def _change_all(self, context: Context, using: str) -> int:
         listings = [listing_of(context.options, using, state) for state in self._states(context)]
-        selection = Selection.of(using, listings, self.action)
-        dry, count = context.options["dry_run"], selection.count()
+        selection = Selection.until_now(using, listings, by_id=self.action.reorders)
+        dry, count = context.options["dry_run"], selection.count(COUNTED)
         words = in_words(count.number, count.text)
         data = self._described(using, dry)
         if dry:
@@ -92,13 +93,7 @@ class ChangeJobs(Subcommand):
             confirm(context, self._question(words))
         size = context.options["batch_size"]
         outcome = apply(context, self.action, selection, size, count)
-        text = f"{self.action.past.capitalize()} {in_words(outcome.changed)}"
-        data |= {"count": outcome.changed, "exact": True}
-        if outcome.was_interrupted:
-            context.show(data, (), [f"{text}, then interrupted: there may be more."])
-            return INTERRUPTED
-        context.show(data, [f"{text}."])
-        return DONE
+        return report(context, data, self.action.past.capitalize(), outcome)
 
     def _states(self, context: Context) -> Sequence[State]:
         is_of_failed = failure_option(context.options) is not None

@@ -1,14 +1,62 @@
-"""How far an operation on many jobs has come, on the standard error."""
+"""Operations on many jobs, step by step: how far they have come, and Ctrl-C between two steps."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any, NamedTuple
 
 from .context import Context
 
 #: Seconds between two lines, and before the first.
 INTERVAL = 2.0
+
+
+class Outcome(NamedTuple):
+    """What has become of an operation."""
+
+    #: Jobs that were changed.
+    changed: int
+    was_interrupted: bool
+
+
+def take_steps(
+    context: Context, words: str, total: int | None, steps: Iterable[Callable[[], int]]
+) -> Outcome:
+    """Take one step after the other, until Ctrl-C; each returns how many jobs it has changed.
+    ``total`` is the number of all, if it is known."""
+    with Interruption() as interruption, Progress(context, words, total) as progress:
+        for step in steps:
+            if interruption.requested:
+                return Outcome(progress.done, was_interrupted=True)
+            progress.advance(step())
+        return Outcome(progress.done, was_interrupted=False)
+
+
+class Interruption:
+    """While it is entered, the first Ctrl-C only sets ``requested``; the second one interrupts at
+    once. Elsewhere than in the main thread, which alone receives signals, it does nothing."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
 
 
 class Progress:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import Q
@@ -11,18 +13,18 @@ from django.db.models import Q
 from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.job_listing import JobListing
+from ..listings.selection import Selection
 from ..listings.states import FAILED, FINISHED
 from ..listings.visibility import VisibleJobs
 from ..models import Job
 from ..models.operations.clear import FailedJobs, FinishedJobs
 from ..models.operations.sweep import Sweep
-from .batched import Selection, add_batch_options
+from .batched import COUNTED, add_batch_options, report
 from .context import Context
 from .databases import described
-from .exit_codes import DONE, INTERRUPTED
+from .exit_codes import DONE
 from .formats import duration_option, in_words, instant
-from .interruption import Interruption
-from .progress import Progress
+from .progress import take_steps
 from .question import confirm
 from .subcommand import Subcommand
 
@@ -50,7 +52,7 @@ class Prune(Subcommand):
         using, options = context.databases.to_change(), context.options
         before = Database.of(using).current_time() - options["older_than"]
         data = {**described(using), "before": instant(before), "dry_run": options["dry_run"]}
-        count = _selection(using, before, options["include_failed"]).count()
+        count = _selection(using, before, options["include_failed"]).count(COUNTED)
         if options["dry_run"]:
             context.show(
                 {**data, "count": count.number, "exact": count.exact},
@@ -59,14 +61,8 @@ class Prune(Subcommand):
             return DONE
         if count.number or not count.exact:
             confirm(context, f"Delete {in_words(count.number, count.text)}? This cannot be undone.")
-        deleted, was_interrupted = _delete(context, _sweeps(using, before, options))
-        data |= {"count": deleted, "exact": True}
-        words = f"Deleted {in_words(deleted)}"
-        if was_interrupted:
-            context.show(data, problems=[f"{words}, then interrupted: there may be more."])
-            return INTERRUPTED
-        context.show(data, [f"{words}."])
-        return DONE
+        steps = _steps(_sweeps(using, before, options), options["batch_size"])
+        return report(context, data, "Deleted", take_steps(context, "Deleted", None, steps))
 
 
 def _selection(using: str, before: datetime, include_failed: bool) -> Selection:
@@ -87,14 +83,7 @@ def _sweeps(using: str, before: datetime, options: Any) -> list[Sweep]:
     return sweeps
 
 
-def _delete(context: Context, sweeps: list[Sweep]) -> tuple[int, bool]:
-    size = context.options["batch_size"]
-    with Interruption() as interruption, Progress(context, "Deleted", None) as progress:
-        for sweep in sweeps:
-            while True:
-                if interruption.requested:
-                    return progress.done, True
-                progress.advance(sweep.clear(size))
-                if sweep.exhausted:
-                    break
-        return progress.done, False
+def _steps(sweeps: list[Sweep], size: int) -> Iterator[Callable[[], int]]:
+    for sweep in sweeps:
+        while not sweep.exhausted:
+            yield partial(sweep.clear, size)

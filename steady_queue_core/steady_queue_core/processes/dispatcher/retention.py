@@ -27,14 +27,9 @@ from ...models.operations.clear import (
     StrayCheckpoints,
     StraySteps,
 )
-from ...models.operations.process_ends import PastEnds
-from ...models.operations.rate_maintenance import IdleRates
-from ...models.operations.turns import IdleTurns
-from ...models.operations.unique_keys import KeptKeys, LostKeys
-from ...schedules.policies import from_text
 from ...models.operations.idle_keys import IdleRates, IdleTurns, KeptKeys, LostKeys
 from ...models.operations.sweep import Sweep
-from ...schedules import catch_up
+from ...schedules.policies import from_text
 
 logger = get_logger("steady_queue.dispatcher")
 
