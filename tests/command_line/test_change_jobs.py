@@ -17,7 +17,7 @@ from django.db import OperationalError, connections
 
 from steady_queue_core import task
 from steady_queue_core.command_line import batched, progress
-from steady_queue_core.command_line.job_action import RETRY, JobAction
+from steady_queue_core.command_line.job_acts import Retry
 from steady_queue_core.dialects.database import Database
 from steady_queue_core.listings import selection as selecting
 from steady_queue_core.models import (
@@ -157,32 +157,25 @@ def test_jobs_are_changed_in_batches_and_progress_is_told(monkeypatch: pytest.Mo
     jobs = Jobs("default")
     jobs.failed(5)
     sizes: list[int] = []
-    original = RETRY.on_many
+    original = Retry.on_many
 
-    def note(chosen: Any) -> int:
+    def note(act: Retry, chosen: Any) -> int:
         sizes.append(chosen.count())
-        return original(chosen)
+        return original(act, chosen)
 
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    object.__setattr__(RETRY, "on_many", note)
-    try:
-        told = invoke("retry", "--all", "--batch-size", 2)
-    finally:
-        object.__setattr__(RETRY, "on_many", original)
+    monkeypatch.setattr(Retry, "on_many", note)
+    told = invoke("retry", "--all", "--batch-size", 2)
     assert sizes == [2, 2, 1]
     assert told.err.splitlines() == ["Retried: 2 of 5", "Retried: 4 of 5", "Retried: 5 of 5"]
     jobs.claim()
-
-
-def action(do: Any) -> JobAction:
-    return JobAction("retried", RETRY.executions, do, RETRY.on_one)
 
 
 def selection(using: str = "default") -> selecting.Selection:
     from steady_queue_core.command_line.job_filter import listing_of
 
     return selecting.Selection.until_now(
-        using, [listing_of({}, using, RETRY.states[0])], by_id=RETRY.reorders
+        using, [listing_of({}, using, Retry().states[0])], by_id=Retry.reorders
     )
 
 
@@ -208,7 +201,7 @@ def test_jobs_that_come_later_are_not_followed_without_end() -> None:
         return int(chosen.count())
 
     context: Any = Quiet()
-    outcome = batched.apply(context, action(do), selection(), 1)
+    outcome = batched.apply(context, "Retried", do, selection(), 1)
     assert outcome.changed == 2
 
 
@@ -228,14 +221,14 @@ def test_a_batch_is_tried_again_while_others_hold_its_locks(
         return 1
 
     context: Any = Quiet()
-    assert batched.apply(context, action(do), selection(), 10).changed == 1
+    assert batched.apply(context, "Retried", do, selection(), 10).changed == 1
     assert len(tries) == 3
 
     def break_down(chosen: Any) -> int:
         raise OperationalError("gone")
 
     with pytest.raises(OperationalError, match="gone"):
-        batched.apply(context, action(break_down), selection(), 10)
+        batched.apply(context, "Retried", break_down, selection(), 10)
 
 
 @pytest.mark.django_db
@@ -248,7 +241,7 @@ def test_ctrl_c_ends_it_between_two_batches() -> None:
 
     context: Any = Quiet()
     before = signal.getsignal(signal.SIGINT)
-    outcome = batched.apply(context, action(do), selection(), 2)
+    outcome = batched.apply(context, "Retried", do, selection(), 2)
     assert (outcome.changed, outcome.was_interrupted) == (2, True)
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -259,13 +252,13 @@ def test_ctrl_c_says_how_far_it_came(workspace: Path) -> None:
     jobs.failed(300)
     file = connections["default"].settings_dict["NAME"]
     code = (
-        "from steady_queue_core.command_line import job_action\n"
+        "from steady_queue_core.command_line.job_acts import Retry\n"
         "import os, signal, sys\n"
-        "do = job_action.RETRY.on_many\n"
-        "def once(jobs):\n"
+        "do = Retry.on_many\n"
+        "def once(act, jobs):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return do(jobs)\n"
-        "object.__setattr__(job_action.RETRY, 'on_many', once)\n"
+        "    return do(act, jobs)\n"
+        "Retry.on_many = once\n"
         "from django.core.management import call_command\n"
         "call_command('steady_queue', 'retry', '--all', '--batch-size', '100', '--json')\n"
     )

@@ -11,12 +11,14 @@ from ..dialects.database import Database
 from ..listings.counts import BoundedCount
 from ..listings.selection import Selection, insisting
 from ..models import Job
+from ..models.job_queryset import JobQuerySet
 from .context import Context
 from .exit_codes import DONE, INTERRUPTED
 from .formats import in_words, positive_option
-from .job_action import JobAction
 from .progress import Outcome, take_steps
 
+#: What is done to many jobs; returns how many it has changed.
+Act = Callable[[JobQuerySet[Job]], int]
 #: Jobs of a batch, unless the options say otherwise.
 BATCH = 500
 #: Jobs that a count looks at where no index serves it.
@@ -40,23 +42,24 @@ def add_batch_options(parser: ArgumentParser) -> None:
 
 def apply(
     context: Context,
-    action: JobAction,
+    words: str,
+    act: Act,
     selection: Selection,
     size: int,
     total: BoundedCount | None = None,
 ) -> Outcome:
-    """Perform an action on all jobs of a selection, until Ctrl-C. ``total`` is their number, as far
-    as that is known."""
+    """Do something to all jobs of a selection, until Ctrl-C. ``total`` is their number, as far as
+    that is known."""
     known = total.number if total is not None and total.exact else None
-    return take_steps(context, action.past.capitalize(), known, _steps(action, selection, size))
+    return take_steps(context, words, known, _steps(act, selection, size))
 
 
-def _steps(action: JobAction, selection: Selection, size: int) -> Iterator[Callable[[], int]]:
+def _steps(act: Act, selection: Selection, size: int) -> Iterator[Callable[[], int]]:
     database = Database.of(selection.using)
     for ids in selection.parts(size):
         jobs: Any = Job.objects.using(selection.using).filter(pk__in=ids)
         # Also of a part without jobs, for which time has passed.
-        yield partial(insisting, database, partial(action.on_many, jobs)) if ids else int
+        yield partial(insisting, database, partial(act, jobs)) if ids else int
 
 
 def report(context: Context, data: Mapping[str, Any], words: str, outcome: Outcome) -> int:

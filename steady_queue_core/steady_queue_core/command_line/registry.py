@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from .change_jobs import Cancel, Discard, Retry, RunNow
 from .completion import Completion
 from .doctor import Doctor
 from .enqueue import Enqueue
 from .errors import Errors
 from .health import Health
+from .job_acts import Cancel, Copy, Discard, Move, Reschedule, Retry, RunNow
 from .jobs import Jobs
 from .limits import Limits
 from .metrics import Metrics
-from .move_jobs import Copy, Move, Reschedule
 from .pausing import Pause, Resume
 from .processes import Processes
 from .prune import Prune
