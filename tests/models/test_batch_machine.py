@@ -10,7 +10,7 @@ from unittest import mock
 import hypothesis
 import pytest
 
-from steady_queue_core.dialects import Dialect
+from steady_queue_core.dialects import settling
 from steady_queue_core.dialects.joins import Joins
 from steady_queue_core.dialects.membership import RunWhen
 from steady_queue_core.models.operations import batches as retrying
@@ -77,7 +77,11 @@ def counted_as_an_attempt(self: Attempt, sleep: Any, ended_at: Any) -> Any:
 WRONGS: dict[str, AbstractContextManager[Any]] = {
     "a batch ends twice": mock.patch.object(Joins, "_finish", ends_twice),
     "a batch ends before its last job": mock.patch.object(Joins, "_ending", ends_at_once),
-    "a settlement forgets the members": mock.patch.object(Dialect, "_end_members", nothing),
+    "a settlement forgets the members": mock.patch.object(
+        settling,
+        "SETTLING",
+        [each for each in settling.SETTLING if each is not settling.end_members],
+    ),
     "a discard forgets the members": mock.patch.object(discarding, "Transition", WithoutMembers),
     "a cancel forgets the members": mock.patch.object(cancelling, "Transition", WithoutMembers),
     "what waits is left behind": mock.patch.object(Joins, "_move_on", nothing),

@@ -104,7 +104,7 @@ def test_many_batches_lock_the_semaphores_of_all_of_them_first(
     """Those that are not there yet as well: two that come from both ends would meet."""
     jobs = Jobs(using)
     monkeypatch.setattr(batches, "MOST_JOBS", 2)
-    insert, first_batches = jobs.dialect._enqueue, Barrier(2)
+    insert, first_batches = jobs.dialect.store_jobs, Barrier(2)
 
     def insert_and_meet(connection: Any, batch: Any) -> Any:
         stored = insert(connection, batch)
@@ -112,7 +112,7 @@ def test_many_batches_lock_the_semaphores_of_all_of_them_first(
             first_batches.wait(timeout=1)  # As long as the other one has to wait, it does not come.
         return stored
 
-    monkeypatch.setattr(jobs.dialect, "_enqueue", insert_and_meet)
+    monkeypatch.setattr(jobs.dialect, "store_jobs", insert_and_meet)
     keys = ["a", "B", "c", "d", "é"]
     calls = [limited_job(key) for key in keys]
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from steady_queue_core.dialects import Dialect, Ending, QueueSelector
+from steady_queue_core.dialects import Ending, QueueSelector, settling
 from steady_queue_core.dialects.registry import dialect_for, override
 from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
 from steady_queue_core.models.operations import cancel as cancelling
@@ -31,7 +31,7 @@ from .machine import QueueMachine
 from .recurrence import tasks
 from .searching import PATIENCE, another_seed, finds, search
 
-MACHINE, FACADE = QueueMachine.__module__, Dialect.__module__
+MACHINE, STAGES = QueueMachine.__module__, settling.__name__
 
 
 @pytest.mark.timeout(PATIENCE)
@@ -226,15 +226,15 @@ WRONGS: dict[str, Any] = {
     "a snooze counts as an attempt": lambda: mock.patch.object(
         of_workers, "snoozed", counted_as_an_attempt
     ),
-    "an ending forgets the metadata": lambda: mock.patch(f"{FACADE}.write_metadata"),
+    "an ending forgets the metadata": lambda: mock.patch(f"{STAGES}.write_metadata"),
     "a job that runs again is still to be cleared": lambda: mock.patch.object(retry, "Retention"),
-    "a checkpoint outlasts the success of its job": lambda: mock.patch(f"{FACADE}.end_checkpoints"),
+    "a checkpoint outlasts the success of its job": lambda: mock.patch(f"{STAGES}.end_checkpoints"),
     "a checkpoint outlasts its job": lambda: mock.patch.object(rows, "Checkpoint"),
     "who has lost a claim stores a checkpoint": lambda: hook("save_checkpoint", stores_for_anybody),
     "a step outlasts its job": lambda: mock.patch.object(rows, "Step"),
-    "the steps of a job that is not kept stay": lambda: mock.patch(f"{FACADE}.end_steps"),
+    "the steps of a job that is not kept stay": lambda: mock.patch(f"{STAGES}.end_steps"),
     "who has lost a claim takes a step": lambda: hook("save_step", takes_steps_for_anybody),
-    "the last progress is lost": lambda: mock.patch(f"{FACADE}.last_progress", return_value=[]),
+    "the last progress is lost": lambda: mock.patch(f"{STAGES}.last_progress", return_value=[]),
 }
 
 #: A seed that finds it, as few different ones as possible: a run for a merge replays them all.

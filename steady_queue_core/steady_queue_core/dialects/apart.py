@@ -23,9 +23,9 @@ from ..logging import about, get_logger
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model
+from .ready import Ready
 from .records import Dispatched, TurnKey
 from .rejected_rows import in_halves, rejects_rows
-from .turns import Turns
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -38,7 +38,7 @@ REFUSED_PAUSE = 5.0
 #: Earlier than any due time, so that rows with it are dispatched first.
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
-Together = Callable[[BaseDatabaseWrapper, int], Dispatched]
+Together = Callable[[BaseDatabaseWrapper, Operations, int], Dispatched]
 
 
 class Need(NamedTuple):
@@ -106,7 +106,7 @@ def dispatch(
     held_up, began = HeldUp.of(connection), time.monotonic()
     if began >= held_up.until:
         try:
-            return together(connection, limit)
+            return together(connection, dialect, limit)
         except Exception as error:
             if dialect.is_contention(connection, error):
                 if not dialect.info.skips_locked:  # Then it is all of the database that is locked.
@@ -129,7 +129,7 @@ class Apart:
     ) -> None:
         self._connection, self._dialect = connection, dialect
         self._held_up, self._together = held_up, together
-        self._turns = Turns.of(connection, dialect)
+        self._ready = Ready(connection, dialect)
         self._scheduled = self._rows("ScheduledExecution")
 
     def dispatch(self, limit: int) -> Dispatched:
@@ -161,8 +161,7 @@ class Apart:
         )
         needs: dict[Need, list[int]] = {Need(): []}
         for pk, permit, *of_turn in rows[passed : passed + PAGE]:
-            turn = None if self._turns is None else self._turns.key_of(*of_turn)
-            needs.setdefault(Need(permit, turn), []).append(pk)
+            needs.setdefault(Need(permit, self._ready.key_of(*of_turn)), []).append(pk)
         return needs if len(needs) > 1 or needs[Need()] else {}
 
     def _move(self, need: Need, job_ids: Sequence[int]) -> tuple[int, int]:
@@ -184,7 +183,7 @@ class Apart:
                 locked = self._scheduled.filter(pk__in=[row.pk for row in rows])
                 # Due before all others, and locked by this transaction: exactly they are moved.
                 locked.update(due_at=storable(LONG_AGO))
-                return self._together(self._connection, len(rows)).moved
+                return self._together(self._connection, self._dialect, len(rows)).moved
         except DatabaseError as error:
             locks_rows = self._dialect.info.skips_locked
             if not locks_rows or not self._dialect.is_contention(self._connection, error):

@@ -1,11 +1,13 @@
-"""Splits the jobs of one enqueue into statements of bounded size."""
+"""Statements of bounded size: the jobs of one enqueue, and rows by their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
 
 from .records import NewJob
+
+T = TypeVar("T")
 
 #: Most jobs of one statement, and about as much text.
 MOST_JOBS, MOST_TEXT = 1_000, 2**22
@@ -26,16 +28,8 @@ def split(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     yield batch
 
 
-def limits_by_key(jobs: Sequence[NewJob], present: datetime) -> dict[str, int]:
-    """Return the concurrency limits of the jobs that are due, by their sorted keys.
-
-    The job that was enqueued last decides the limit of its key; a future job does not count yet.
-    """
-    limits = {job.limit.key: job.limit.to for job in jobs if job.limit and _is_due(job, present)}
-    return dict(sorted(limits.items()))
-
-
-def _is_due(job: NewJob, present: datetime) -> bool:
-    if job.delay is not None:
-        return job.delay <= timedelta()
-    return job.run_at is None or job.run_at <= present
+def parts(items: Collection[T], size: int | None = None) -> Iterator[list[T]]:
+    """Yield ``items`` in lists of at most this ``size``, as many as jobs of one statement."""
+    ordered, size = list(items), size or MOST_JOBS
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]

@@ -19,9 +19,9 @@ from .dialect import Dialect
 from .joins import Joins
 from .membership import MemberState
 from .present_rows import PresentRows
+from .ready import Ready
 from .registry import dialect_for
 from .rejected_rows import in_halves
-from .turns import Turns
 from .unique_keys import UniqueKeys
 
 M = TypeVar("M", bound=Model)
@@ -86,8 +86,7 @@ class Database:
 
     def give_turns(self, job_ids: Collection[int]) -> None:
         """Give turns to those of these jobs that have become ready in fair queues."""
-        if (turns := Turns.of(self.connection, self.dialect)) is not None:
-            turns.of_ready(job_ids)
+        Ready(self.connection, self.dialect).moved(job_ids)
 
     def keep(self, periods: Mapping[int, Period]) -> None:
         self.dialect.keep(self.connection, periods)
@@ -112,7 +111,7 @@ class Database:
         that it moves on; return what ``act`` returns."""
         joins = self.joins
         done = act(joins)
-        self.dialect.ring_moved(self.connection, joins)
+        joins.ring()
         return done
 
     def end_if_done(self, batch_id: int) -> bool:

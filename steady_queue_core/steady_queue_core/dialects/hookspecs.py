@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TypeVar
 
 import pluggy
 from django.core.checks import CheckMessage
@@ -59,6 +59,8 @@ from .records import (
 )
 
 # Specifications have no body, whatever they return: hence "empty-body" below.
+
+M = TypeVar("M", bound=Model)
 
 PROJECT_NAME = "steady_queue"
 
@@ -154,8 +156,8 @@ def steady_queue_transaction(  # type: ignore[empty-body]
 
 @hookspec(firstresult=True)
 def steady_queue_lock_rows(  # type: ignore[empty-body]
-    connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool
-) -> QuerySet[Any]:
+    connection: BaseDatabaseWrapper, rows: QuerySet[M], wait: bool
+) -> QuerySet[M]:
     """Return the queryset ``rows`` with row locks, taken when it is evaluated.
 
     Rows that are locked by another transaction are skipped if ``wait`` is false, and waited for if

@@ -13,7 +13,7 @@ no earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,7 +21,7 @@ from django.db.models import Count, F, QuerySet
 from django.db.models.functions import Abs
 
 from . import tables
-from .batches import MOST_JOBS
+from .batches import parts
 from .callbacks import jobs_at_end, with_enqueued
 from .membership import (
     FAILURES,
@@ -35,7 +35,7 @@ from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model, moved
 from .present_rows import PresentRows
-from .turns import Turns
+from .ready import Ready
 
 # Written out: each settlement of a worker sends it, and Django takes longer to compose it than most
 # databases to carry it out.
@@ -115,6 +115,11 @@ class Joins:
         """Move on those of these jobs that wait for nothing any more."""
         self._move_on(set(job_ids))
 
+    def ring(self) -> None:
+        """Notify listeners of the jobs that were moved on."""
+        if self.queue_names:
+            self.dialect.ring_after_commit(self.connection, list(self.queue_names))
+
     def lock_open(self, batch_ids: Collection[int]) -> set[int]:
         """Lock batches to which members are added; return those that take none any more."""
         rows = self._batches.filter(pk__in=batch_ids).order_by("-pk")
@@ -125,7 +130,7 @@ class Joins:
     def _pending(self, ended: Mapping[int, MemberState]) -> list[tuple[int, int, int]]:
         """Return the pending members of these jobs: their ids, jobs and batches."""
         found: list[tuple[int, int, int]] = []
-        for some in _parts(ended):
+        for some in parts(ended):
             rows = self._members.filter(job_id__in=some, state=MemberState.PENDING).order_by("pk")
             found += self._present.of(rows.values_list("pk", "job_id", "batch_id"))
         return found
@@ -134,7 +139,7 @@ class Joins:
         """Tell those that were skipped from those that were cancelled."""
         cancelled = [pk for pk, state in ended.items() if state is MemberState.CANCELLED]
         skipped: dict[int, bool] = {}
-        for some in _parts(cancelled):
+        for some in parts(cancelled):
             unmet = self._dependencies.filter(job_id__in=some, state__in=UNMET_STATES)
             for job_id, state in self._present.of(unmet.values_list("job_id", "state")):
                 skipped[job_id] = skipped.get(job_id, True) and state == DependencyState.UNMET
@@ -147,7 +152,7 @@ class Joins:
         for pk, job_id, _ in members:
             by_state.setdefault(ended[job_id], []).append(pk)
         for state, pks in by_state.items():
-            for some in _parts(pks):
+            for some in parts(pks):
                 self._members.filter(pk__in=some).update(state=state)
 
     def _write_by_job(self, ended: Mapping[int, MemberState]) -> None:
@@ -157,7 +162,7 @@ class Joins:
             by_state.setdefault(state, []).append(job_id)
         with self.connection.cursor() as cursor:
             for state, job_ids in by_state.items():
-                for some in _parts(sorted(job_ids)):
+                for some in parts(sorted(job_ids)):
                     # Numbers, in the text: hundreds of parameters take drivers longer to place.
                     keys = ", ".join(str(int(job_id)) for job_id in some)
                     cursor.execute(END_BY_JOB.format(int(state), int(MemberState.PENDING), keys))
@@ -165,7 +170,7 @@ class Joins:
     def _resolve(self, parents: Mapping[int, MemberState]) -> set[int]:
         """Close what waits for these members; return the jobs that do."""
         waiting = set[int]()
-        for some in _parts(parents):
+        for some in parts(parents):
             rows = self._dependencies.filter(parent_id__in=some, state=DependencyState.OPEN)
             closed: dict[DependencyState, list[int]] = {}
             columns = rows.order_by("pk").values_list("pk", "job_id", "parent_id", "run_when")
@@ -174,7 +179,7 @@ class Joins:
                 closed.setdefault(state, []).append(pk)
                 waiting.add(job_id)
             for state, pks in closed.items():
-                for part in _parts(pks):
+                for part in parts(pks):
                     self._dependencies.filter(pk__in=part).update(state=state)
         return waiting
 
@@ -243,7 +248,7 @@ class Joins:
     def _move_on(self, job_ids: Collection[int]) -> None:
         """Move on those of these jobs that wait for nothing any more."""
         many = len(job_ids) > FEW
-        for some in _parts(sorted(job_ids)):
+        for some in parts(sorted(job_ids)):
             rows = self._waiting.filter(pk__in=some).order_by("pk")
             left = [
                 row.pk for row in self._present.of(rows)
@@ -312,8 +317,8 @@ class Joins:
                 )
         for name, executions in made.items():
             model(name).objects.using(self.connection.alias).bulk_create(executions)
-        if (turns := Turns.of(self.connection, self.dialect)) is not None:
-            turns.of_ready([row.job_id for row in made.get("ReadyExecution", ())])
+        ready = [row.job_id for row in made.get("ReadyExecution", ())]
+        Ready(self.connection, self.dialect).moved(ready)
 
     def _open(self, job_ids: Sequence[int]) -> QuerySet[Any]:
         return self._dependencies.filter(job_id__in=job_ids, state=DependencyState.OPEN)
@@ -349,9 +354,3 @@ def _state_of(batch: Any, numbers: Mapping[int, int], *, failed: bool) -> Member
         if batch.kind in SEQUENCES and numbers.get(state):
             return state
     return MemberState.SUCCEEDED
-
-
-def _parts(keys: Collection[int]) -> Iterator[Sequence[int]]:
-    ordered = list(keys)
-    for start in range(0, len(ordered), MOST_JOBS):
-        yield ordered[start : start + MOST_JOBS]

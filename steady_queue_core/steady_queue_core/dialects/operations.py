@@ -2,74 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from functools import partial
+from typing import TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, Model, QuerySet
+from django.db.transaction import on_commit
 
+from .contention import until_free
 from .membership import MemberState
-from .records import Arrival, DialectInfo, EnqueuedJob, NewJob, TurnKey, TurnRow
+from .outcome import Outcome
+from .plugin import Plugin
+from .records import EnqueuedJob, NewJob
+
+T = TypeVar("T")
 
 
-class Operations(Protocol):
-    """The operations of ``Dialect`` that are parts of others; see there."""
+class Operations(Plugin, ABC):
+    """The operations of ``Dialect`` that are parts of others; see there for the abstract ones."""
 
-    info: DialectInfo
+    def in_transaction(self, connection: BaseDatabaseWrapper, operation: Callable[[], T]) -> T:
+        """Run ``operation`` in a transaction, and repeat it after a deadlock, unless it is part of
+        the caller's."""
 
-    def transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]: ...
+        def run() -> T:
+            with self.transaction(connection):
+                return operation()
 
-    def now(self, connection: BaseDatabaseWrapper) -> Expression: ...
+        return until_free(connection, run, self.is_contention)
 
+    def ring_after_commit(
+        self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
+    ) -> None:
+        """Notify listeners when the caller's transaction commits, or now if there is none."""
+        if not self.rings:
+            return
+        if connection.in_atomic_block:
+            ring = partial(self.ring, connection, queue_names)
+            on_commit(ring, using=connection.alias, robust=True)
+        else:
+            self.ring(connection, queue_names)
+
+    @abstractmethod
     def current_time(self, connection: BaseDatabaseWrapper) -> datetime: ...
 
-    def lock_rows(
-        self, connection: BaseDatabaseWrapper, rows: QuerySet[Any], *, wait: bool
-    ) -> QuerySet[Any]: ...
-
-    def insert_if_absent(
-        self, connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
-    ) -> bool: ...
-
+    @abstractmethod
     def list_queues(self, connection: BaseDatabaseWrapper, prefix: str = "") -> list[str]: ...
 
-    def is_contention(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool: ...
-
-    def is_lost_connection(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool: ...
-
-    def sees_past(self, connection: BaseDatabaseWrapper) -> bool: ...
-
-    def upsert(
-        self,
-        connection: BaseDatabaseWrapper,
-        rows: Sequence[Model],
-        unique_fields: Sequence[str],
-        update_fields: Sequence[str],
-    ) -> None: ...
-
+    @abstractmethod
     def insert_jobs(
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]: ...
 
+    @abstractmethod
     def lock_semaphores(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> None: ...
 
-    @property
-    def takes_turns(self) -> bool: ...
+    @abstractmethod
+    def end_claims(
+        self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]
+    ) -> set[int]: ...
 
-    def take_turn(self, connection: BaseDatabaseWrapper, arrival: Arrival) -> None: ...
+    @abstractmethod
+    def admit(
+        self, connection: BaseDatabaseWrapper, keys: Sequence[str], moved: Collection[int] = ()
+    ) -> int: ...
 
-    def lock_turns(
-        self, connection: BaseDatabaseWrapper, keys: Sequence[TurnKey]
-    ) -> dict[TurnKey, TurnRow]: ...
-
-    def save_turns(
-        self, connection: BaseDatabaseWrapper, rows: Mapping[TurnKey, TurnRow]
-    ) -> None: ...
-
-    def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int: ...
-
+    @abstractmethod
     def end_members(
         self, connection: BaseDatabaseWrapper, ended: Mapping[int, MemberState]
     ) -> None: ...

@@ -137,7 +137,7 @@ class DialectRegistry:
         for name in candidates:
             if name not in self._dialects:
                 continue
-            found = self._hooks_of(name).steady_queue_dialect(connection=connection)
+            found = self._hooks_of(name)["steady_queue_dialect"](connection=connection)
             if not found:
                 continue
             answer = found[0]
@@ -179,14 +179,14 @@ class DialectRegistry:
             )
         return Dialect(info, self._hooks_of(name), implemented)
 
-    def _hooks_of(self, name: str) -> pluggy.HookRelay:
+    def _hooks_of(self, name: str) -> dict[str, pluggy.HookCaller]:
         # Of the dialects only this one is called; plugins that only wrap hooks (tracing) still run.
         others = [plugin for other, plugin in self._dialects.items() if other != name]
-        relay = pluggy.HookRelay()
-        for hook in vars(hookspecs):
-            if hook.startswith("steady_queue_"):
-                setattr(relay, hook, self._manager.subset_hook_caller(hook, others))
-        return relay
+        return {
+            hook: self._manager.subset_hook_caller(hook, others)
+            for hook in vars(hookspecs)
+            if hook.startswith("steady_queue_")
+        }
 
     def _listed(self) -> str:
         return ", ".join(self.names()) or "none"

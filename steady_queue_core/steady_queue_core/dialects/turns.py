@@ -13,26 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import floor
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
-from ..fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT, FairQueues
+from ..fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT
 from . import tables
-from .batches import MOST_JOBS
-from .fair_key import FairKey
-from .fair_queues import fair_queues_in
+from .batches import parts
 from .operations import Operations
-from .outcome import Destination, Ending, Outcome
 from .portable.models import model
-from .portable.tokens import claims_before
-from .records import Arrival, EnqueuedJob, Level, NewJob, TurnKey, TurnRow
+from .records import Arrival, Level, TurnKey, TurnRow
 
-T = TypeVar("T")
-
-#: What is read of a job that has become ready.
-COLUMNS = ("job_id", "queue_name", "rank", "token", "job__metadata", "job__started_at")
 #: How many jobs one statement gives their turns.
 PART = 500
 #: No turn that a queue has stored is larger: beyond it, turns would differ by more than a job's.
@@ -58,114 +50,10 @@ class Comers(NamedTuple):
 class Turns:
     """Gives jobs of fair queues their turns, in the transaction in which they become ready."""
 
-    def __init__(
-        self, connection: BaseDatabaseWrapper, dialect: Operations, queues: FairQueues
-    ) -> None:
-        self._connection, self._dialect, self._queues = connection, dialect, queues
+    def __init__(self, connection: BaseDatabaseWrapper, dialect: Operations) -> None:
+        self._connection, self._dialect = connection, dialect
 
-    @classmethod
-    def of(cls, connection: BaseDatabaseWrapper, dialect: Operations) -> Turns | None:
-        """Return what gives turns in a database; ``None``: it has no fair queues."""
-        queues = fair_queues_in(connection.alias)
-        return None if queues is None else cls(connection, dialect, queues)
-
-    def concern(self, outcomes: Iterable[Outcome]) -> bool:
-        """Whether settling ``outcomes`` may make jobs of fair queues ready."""
-        return any(
-            outcome.is_limited or (_returns(outcome) and self._is_fair(outcome.queue_name))
-            for outcome in outcomes
-        )
-
-    def of_new(self, jobs: Sequence[NewJob], stored: Sequence[EnqueuedJob]) -> None:
-        """Give turns to jobs that were just stored, and to those that were admitted with them."""
-        arrivals, doubtful = [], list[int]()
-        for job, new in zip(jobs, stored, strict=True):
-            if job.fair_key is None or new.job_id is None or job.waits:
-                continue
-            if job.limit is not None or job.run_at is not None or job.delay is not None:
-                doubtful.append(new.job_id)
-            else:
-                arrivals.append(self._arrival(new.job_id, job.queue_name, job.rank, job.fair_key))
-        keys = {job.limit.key for job in jobs if job.limit is not None}
-        at_once = Comers(arrivals, are_new=True)
-        self._give([at_once, *self._moved(doubtful), *self._admitted(keys)])
-
-    def of_ready(self, job_ids: Collection[int], keys: Collection[str] = ()) -> None:
-        """Give turns to those of these jobs that are ready, and to those that hold permits of these
-        keys and have none."""
-        self._give([*self._moved(job_ids), *self._admitted(keys)])
-
-    def of_settled(self, outcomes: Sequence[Outcome]) -> None:
-        """Give turns to jobs whose claims have ended, and to those that were admitted then."""
-        returned = [each for each in outcomes if _returns(each) and self._is_fair(each.queue_name)]
-        released = {each.job_id for each in returned if each.ending is Ending.RELEASED}
-        others = [each.job_id for each in returned if each.job_id not in released]
-        keys = {str(o.concurrency_key) for o in outcomes if o.is_limited}
-        back = self._found(self._rows("ReadyExecution").filter(pk__in=released), are_back=True)
-        self._give([back, *self._moved(others), *self._admitted(keys)])
-
-    def any_is_due(self, limit: int) -> bool:
-        """Whether any of the next jobs to dispatch is for a fair queue."""
-        names = self._due(limit).values_list("queue_name", flat=True)
-        return any(self._is_fair(name) for name in set(names))
-
-    def lock_due(self, limit: int) -> list[Any]:
-        """Return the rows of the next jobs to dispatch, locked."""
-        return list(self._dialect.lock_rows(self._connection, self._due(limit), wait=False))
-
-    def of_dispatched(self, rows: Sequence[Any]) -> None:
-        """Give turns to jobs that were dispatched, and to those that were admitted with them."""
-        keys = {row.concurrency_key for row in rows if row.concurrency_key is not None}
-        self.of_ready([row.pk for row in rows if row.concurrency_key is None], keys)
-
-    def key_of(self, queue_name: str, rank: int, metadata: object) -> TurnKey | None:
-        """Return the key that a job shares in, by its metadata, if its queue is fair."""
-        if not self._is_fair(queue_name):
-            return None
-        return Level(queue_name, rank), FairKey.read(metadata) or ""
-
-    def _due(self, limit: int) -> QuerySet[Any]:
-        due = self._rows("ScheduledExecution").filter(
-            due_at__lte=self._dialect.now(self._connection)
-        )
-        return due.order_by("due_at", "rank", "job_id")[:limit]
-
-    def _arrival(self, job_id: int, queue_name: str, rank: int, key: str) -> Arrival:
-        return Arrival(job_id, queue_name, rank, key, self._queues.weight_of(queue_name) or 1.0)
-
-    def _is_fair(self, queue_name: str) -> bool:
-        return self._queues.weight_of(queue_name) is not None
-
-    def _moved(self, job_ids: Collection[int]) -> Iterator[Comers]:
-        """Return those of these jobs that are ready."""
-        for some in _parts(job_ids, MOST_JOBS):
-            yield self._found(self._rows("ReadyExecution").filter(pk__in=some), some)
-
-    def _admitted(self, keys: Collection[str]) -> Iterator[Comers]:
-        """Return those that hold permits of these keys."""
-        for some in _parts(sorted(keys), MOST_JOBS):
-            holders = self._rows("Permit").filter(key__in=some).values("job_id")
-            yield self._found(self._rows("ReadyExecution").filter(pk__in=holders))
-
-    def _found(
-        self, rows: QuerySet[Any], order: Sequence[int] = (), *, are_back: bool = False
-    ) -> Comers:
-        """Return those of these ready jobs that have no turn, in order.
-
-        Those that are back from their claims, or have never started although they were claimed,
-        have had one that they did not use.
-        """
-        charged, free = list[Arrival](), list[Arrival]()
-        waiting = rows.filter(turn=F("job_id")).order_by("rank", "turn").values_list(*COLUMNS)
-        for job_id, queue_name, rank, token, metadata, started_at in waiting:
-            if self._is_fair(queue_name):
-                arrival = self._arrival(job_id, queue_name, rank, FairKey.read(metadata) or "")
-                is_unused = are_back or (claims_before(token) and started_at is None)
-                (free if is_unused else charged).append(arrival)
-        places = {job_id: place for place, job_id in enumerate(order)}
-        return Comers(sorted(charged, key=lambda each: places.get(each.job_id, 0)), free)
-
-    def _give(self, groups: Iterable[Comers]) -> None:
+    def give(self, groups: Iterable[Comers]) -> None:
         """Give turns to jobs, group by group."""
         groups = [each for each in _once(groups) if each.charged or each.free]
         charged = [each for group in groups for each in group.charged]
@@ -205,12 +93,12 @@ class Turns:
     def _lock(self, keys: Sequence[TurnKey]) -> dict[TurnKey, TurnRow]:
         """Lock the rows of keys, in their order; return them."""
         rows: dict[TurnKey, TurnRow] = {}
-        for some in _parts(keys, MOST_JOBS):
+        for some in parts(keys):
             rows |= self._dialect.lock_turns(self._connection, some)
         return rows
 
     def _save(self, rows: Mapping[TurnKey, TurnRow]) -> None:
-        for some in _parts(list(rows), MOST_JOBS):
+        for some in parts(list(rows)):
             self._dialect.save_turns(self._connection, {key: rows[key] for key in some})
 
     def _weights(self, arrivals: Sequence[Arrival]) -> Callable[[Arrival], float]:
@@ -219,7 +107,7 @@ class Turns:
         shares = self._rows("Share").filter(queue_name__in=names)
         given = {
             (name, key): weight
-            for some in _parts(sorted({each.key for each in arrivals}), MOST_JOBS)
+            for some in parts(sorted({each.key for each in arrivals}))
             for name, key, weight in shares.filter(key__in=some).values_list(
                 "queue_name", "key", "weight"
             )
@@ -245,7 +133,7 @@ class Turns:
 
     def _write(self, turns: Mapping[int, float]) -> None:
         with self._connection.cursor() as cursor:
-            for some in _parts(list(turns), PART):
+            for some in parts(list(turns), PART):
                 cases = " ".join(
                     f"WHEN {int(job_id)} THEN {_unlike_id(turns[job_id], job_id)!r}"
                     for job_id in some
@@ -272,11 +160,6 @@ def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[i
             return valid_number(turn, 0.0, LARGEST, float(job_id))
     latest = model("Job").objects.using(connection.alias).order_by("-pk")
     return float(latest.values_list("pk", flat=True).first() or 0)
-
-
-def _returns(outcome: Outcome) -> bool:
-    """Whether a job is ready after its claim, or waits for a permit."""
-    return outcome.destination in (Destination.READY, Destination.READY_OR_BLOCKED)
 
 
 def _once(groups: Iterable[Comers]) -> Iterator[Comers]:
@@ -314,9 +197,3 @@ def valid_number(value: object, least: float, largest: float, default: float) ->
     """Return a number that a row holds; ``default`` for what no queue can have stored."""
     is_number = isinstance(value, int | float) and least <= value <= largest
     return float(cast(float, value)) if is_number else default
-
-
-def _parts(items: Collection[T], size: int) -> Iterator[list[T]]:
-    ordered = list(items)
-    for start in range(0, len(ordered), size):
-        yield ordered[start : start + size]

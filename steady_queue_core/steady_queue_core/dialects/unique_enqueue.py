@@ -14,8 +14,8 @@ from .job_key import FINISHED, JobKey
 from .operations import Operations
 from .portable import aware
 from .portable.replacing import NoPermit, has_begun, is_starting, replace_jobs
+from .ready import Ready
 from .records import EnqueuedJob, NewJob
-from .turns import Turns
 from .unique_keys import UniqueKeys
 from .unique_latest import bounded, first_call
 
@@ -63,45 +63,51 @@ class _Plan:
 
 
 class UniqueEnqueue:
-    """Enqueues jobs in the transaction of its caller: those whose key another job has become that
-    job, are refused, or replace it."""
+    """Jobs to enqueue of which some have keys: those whose key another job has become that job, are
+    refused, or replace it. Around the insertion of the others, in one transaction."""
 
     def __init__(
         self,
         connection: BaseDatabaseWrapper,
         dialect: Operations,
         jobs: Sequence[NewJob],
+        keys: Sequence[JobKey | None],
         *,
-        refuses: bool = True,
+        refuses: bool,
     ) -> None:
-        self.connection, self.dialect, self.jobs = connection, dialect, list(jobs)
+        self.connection, self.dialect, self.jobs, self.keys = connection, dialect, list(jobs), keys
         #: Whether jobs may be refused; otherwise such a job becomes the one that has its key.
         self.refuses = refuses
-        self.keys = [JobKey.read(job.metadata) for job in jobs]
         self.rows = UniqueKeys(connection, dialect)
+        self._plan, self._locked = _Plan(), dict[str, Any]()
 
-    def run(self) -> list[EnqueuedJob] | KeyTaken:
-        """Enqueue the jobs; return what became of each, or why none was stored."""
+    def lock(self) -> list[NewJob] | KeyTaken:
+        """Lock the keys, and replace jobs that wait; return the jobs to insert, or why none is
+        to be."""
         self._give_way()
         present = self._seen()
         known = {key.key for key in self.keys if key is not None}
-        locked = self.rows.lock(known - present.keys())
-        plan = self._plan(present | self.rows.holders(locked))
+        self._locked = self.rows.lock(known - present.keys())
+        plan = self._plan = self._planned(present | self.rows.holders(self._locked))
         if plan.refused is not None:
-            self.rows.free(dict.fromkeys(locked))
+            self.rows.free(dict.fromkeys(self._locked))
             return plan.refused
         self._bound(plan)
         if plan.replacing:
             replaced = self._replace(plan)
-            if (turns := Turns.of(self.connection, self.dialect)) is not None:
-                turns.of_ready(list(replaced))
+            Ready(self.connection, self.dialect).moved(list(replaced))
             plan.existing = {
                 number: replaced.get(job.pk, job) for number, job in plan.existing.items()
             }
-        stored = self._store(plan.new)
+        return list(plan.new.values())
+
+    def take(self, inserted: Sequence[EnqueuedJob]) -> list[EnqueuedJob]:
+        """Give the keys to the jobs that were inserted; return what became of each job."""
+        plan = self._plan
+        stored = dict(zip(plan.new, inserted, strict=True))
         owners = {key: stored[number].job_id for key, number in plan.owners.items()}
         self.rows.take({key: job_id for key, job_id in owners.items() if job_id is not None})
-        self._free(locked, owners)
+        self._free(owners)
         return [self._enqueued(number, plan, stored) for number in range(len(self.jobs))]
 
     def _bound(self, plan: _Plan) -> None:
@@ -154,7 +160,7 @@ class UniqueEnqueue:
             key: job for key, job in holders.items() if not keys[key].replaces or has_begun(job)
         }
 
-    def _plan(self, holders: Mapping[str, Any]) -> _Plan:
+    def _planned(self, holders: Mapping[str, Any]) -> _Plan:
         plan = _Plan()
         for number, (job, key) in enumerate(zip(self.jobs, self.keys, strict=True)):
             if key is None:
@@ -185,17 +191,11 @@ class UniqueEnqueue:
         if self.refuses and key.refuses and plan.refused is None:
             plan.refused = KeyTaken(number, key.key, holder)
 
-    def _store(self, new: Mapping[int, NewJob]) -> dict[int, EnqueuedJob]:
-        if not new:
-            return {}
-        stored = self.dialect.insert_jobs(self.connection, list(new.values()))
-        return dict(zip(new, stored, strict=True))
-
-    def _free(self, locked: Mapping[str, Any], owners: Mapping[str, int | None]) -> None:
+    def _free(self, owners: Mapping[str, int | None]) -> None:
         """Delete the rows of keys that nobody has got: the job was not stored, since it found no
         permit and was not to wait."""
         discarded = [key for key, job_id in owners.items() if job_id is None]
-        self.rows.free({key: locked[key].job_id for key in discarded})
+        self.rows.free({key: self._locked[key].job_id for key in discarded})
 
     def _enqueued(self, number: int, plan: _Plan, stored: Mapping[int, EnqueuedJob]) -> EnqueuedJob:
         if number in stored:

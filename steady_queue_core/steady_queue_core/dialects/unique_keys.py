@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .batches import MOST_JOBS
+from .batches import parts
 from .job_key import JobKey
 from .operations import Operations
 from .portable import aware, storable
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Who takes a key locks its row by writing another one of these numbers.
 TICKET_BITS = 63
+
+#: Before each try to free the keys of jobs that are about to start, in seconds. Whoever enqueues
+#: with such a key gives way for longer.
+START_PAUSES = (0.0, 0.005, 0.015, 0.03)
 
 #: Columns that may hold megabytes, and that nobody asks for here.
 LARGE = ("arguments", "metadata", "worker_ids", "errors", "return_value")
@@ -42,7 +47,7 @@ class UniqueKeys:
     def lock(self, keys: Collection[str]) -> dict[str, Any]:
         """Lock the rows of ``keys``, and insert those that are missing; return them all. A row
         without a job has to be given one, or to be freed, in the same transaction."""
-        for some in _parts(sorted(set(keys))):
+        for some in parts(sorted(set(keys))):
             rows = [model("UniqueKey")(key=key, ticket=secrets.randbits(TICKET_BITS))
                     for key in some]  # fmt: skip
             self.dialect.upsert(self.connection, rows, ["key"], ["ticket"])
@@ -53,7 +58,7 @@ class UniqueKeys:
     def read(self, keys: Collection[str]) -> dict[str, Any]:
         """Return the rows of ``keys`` that exist, without locking them."""
         found: dict[str, Any] = {}
-        for some in _parts(sorted(set(keys))):
+        for some in parts(sorted(set(keys))):
             found |= {row.pk: row for row in self._rows.filter(pk__in=some)}
         return found
 
@@ -82,8 +87,7 @@ class UniqueKeys:
             model("UniqueKey")(key=key, job_id=owners[key], ticket=secrets.randbits(TICKET_BITS))
             for key in sorted(owners)
         ]
-        for start in range(0, len(rows), MOST_JOBS):
-            some = rows[start : start + MOST_JOBS]
+        for some in parts(rows):
             self.dialect.upsert(self.connection, some, ["key"], ["job", "expires_at"])
 
     def free(self, ended: Mapping[str, int | None]) -> None:
@@ -126,6 +130,19 @@ class UniqueKeys:
                 freed[key] = outcome.job_id
         self.free(freed)
         self.keep(kept)
+
+    def free_started(self, claims: Sequence[ClaimedJob]) -> set[int]:
+        """Free the keys that jobs have until they start; return the ids of those that must not
+        start yet, because somebody is enqueueing with their key."""
+        busy = set[int]()
+        ending = [claim for claim in claims if claim.ends_key_at_start]
+        for pause in START_PAUSES:
+            if not ending:
+                break
+            time.sleep(pause)
+            busy = self.start(ending)
+            ending = [claim for claim in ending if claim.job_id in busy]
+        return busy
 
     def start(self, claims: Sequence[ClaimedJob]) -> set[int]:
         """Free the keys of claimed jobs that are about to start; return the ids of those that have
@@ -170,7 +187,7 @@ class UniqueKeys:
         """Return those of these jobs that exist, with their claims."""
         jobs = model("Job").objects.using(self.connection.alias)
         found: dict[int, Any] = {}
-        for some in _parts(sorted(set(job_ids))):
+        for some in parts(sorted(set(job_ids))):
             rows = jobs.filter(pk__in=some).select_related("claimedexecution")
             found |= {row.pk: row for row in rows.defer(*LARGE)}
         gone = set(job_ids) - found.keys() if self.connection.in_atomic_block else set()
@@ -202,8 +219,3 @@ def _is_held(row: Any, job: Any, present: datetime | None) -> bool:
     if row.expires_at is not None and present is not None:
         return aware(row.expires_at) > present
     return job.finished_at is None
-
-
-def _parts(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(keys), MOST_JOBS):
-        yield keys[start : start + MOST_JOBS]

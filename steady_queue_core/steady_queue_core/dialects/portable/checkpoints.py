@@ -13,6 +13,7 @@ from ..outcome import Ending, Outcome
 from ..records import CheckpointChange
 from .clock import storable
 from .models import model
+from .own import lock_rows, present_time, transaction, upsert
 
 
 def claim_rows(connection: BaseDatabaseWrapper, job_id: int, token: int) -> QuerySet[Any]:
@@ -33,6 +34,34 @@ def checkpoint_row(change: CheckpointChange, present: datetime) -> Any:
         text=progress.text if progress else "",
         updated_at=storable(present),
     )
+
+
+def save_checkpoint(connection: BaseDatabaseWrapper, change: CheckpointChange) -> bool:
+    """Store what an attempt says while it runs; return whether its claim was held."""
+    with transaction(connection):
+        if not is_held(connection, change.job_id, change.token):
+            return False
+        store_checkpoints(connection, [change])
+    return True
+
+
+def is_held(connection: BaseDatabaseWrapper, job_id: int, token: int) -> bool:
+    """Return whether a claim is held. In a transaction, it stays so until the end of that."""
+    rows = claim_rows(connection, job_id, token)
+    if not connection.in_atomic_block and connection.get_autocommit():
+        return rows.exists()
+    with transaction(connection):
+        # Locked, so that the present row is read, not that of the transaction's snapshot.
+        return bool(lock_rows(connection, rows, wait=True))
+
+
+def store_checkpoints(connection: BaseDatabaseWrapper, changes: Sequence[CheckpointChange]) -> None:
+    """Insert or update the rows of jobs whose claims are held."""
+    if changes:
+        present = present_time(connection)
+        for change in changes:
+            row = checkpoint_row(change, present)
+            upsert(connection, [row], ["job"], change.changed_columns)
 
 
 def last_progress(held: Iterable[Outcome]) -> list[CheckpointChange]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -13,6 +12,7 @@ from ..outcome import Outcome
 from ..sequel import FollowUp
 from .clock import storable
 from .models import model
+from .own import present_time, upsert
 
 
 def with_one_outcome_a_job(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
@@ -48,12 +48,16 @@ def periods_of(held: Sequence[Outcome]) -> dict[int, Period]:
     }
 
 
-def retentions(periods: Mapping[int, Period], present: datetime) -> list[Any]:
-    """Return the unsaved rows of jobs that have ended at ``present``, in the order of their ids."""
-    return [
+def keep(connection: BaseDatabaseWrapper, periods: Mapping[int, Period]) -> None:
+    """Store how long these jobs, which have just ended, are kept, in the order of their ids."""
+    if not periods:
+        return
+    present = present_time(connection)
+    rows = [
         model("Retention")(
             job_id=job_id,
             expires_at=storable(present + period) if isinstance(period, timedelta) else None,
         )
         for job_id, period in sorted(periods.items())
     ]
+    upsert(connection, rows, ["job"], ["expires_at"])
