@@ -86,39 +86,9 @@ class TaskAssertions(_Case):
         forget()
         return super().run(result)
 
-    def assertTaskEnqueued(
-        self,
-        task: AnyTask,
-        *,
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
-        queue_name: str | None = None,
-        priority: int | None = None,
-        run_after: datetime | timedelta | None = None,
-        times: int | None = None,
-        among: Iterable[EnqueuedTask] | None = None,
-    ) -> EnqueuedTask:
-        """Method form of :func:`assert_task_enqueued`."""
-        return assert_task_enqueued(
-            task, args=args, kwargs=kwargs, queue_name=queue_name, priority=priority,
-            run_after=run_after, times=times, among=among,
-        )  # fmt: skip
-
-    def assertNumTasks(
-        self,
-        number: int,
-        task: AnyTask | None = None,
-        *,
-        among: Iterable[EnqueuedTask] | None = None,
-    ) -> None:
-        """Method form of :func:`assert_num_tasks`."""
-        assert_num_tasks(number, task, among=among)
-
-    def assertNoTasksEnqueued(
-        self, task: AnyTask | None = None, *, among: Iterable[EnqueuedTask] | None = None
-    ) -> None:
-        """Method form of :func:`assert_no_tasks_enqueued`."""
-        assert_no_tasks_enqueued(task, among=among)
+    assertTaskEnqueued = staticmethod(assert_task_enqueued)
+    assertNumTasks = staticmethod(assert_num_tasks)
+    assertNoTasksEnqueued = staticmethod(assert_no_tasks_enqueued)
 
 
 def _enqueued(among: Iterable[EnqueuedTask] | None) -> list[EnqueuedTask]:
