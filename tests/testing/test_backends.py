@@ -36,6 +36,7 @@ from steady_queue_core.testing import (
     override_backends,
     run_enqueued_tasks,
 )
+from steady_queue_core.testing.memory import memory_of
 
 from ..app.models import Item
 from ..core.samples import FRAMEWORK
@@ -318,6 +319,13 @@ def test_limits_discard_and_block() -> None:
 
 
 @dummy
+def test_a_result_that_runs_is_that_of_a_database() -> None:
+    result = samples.look_at_the_result.enqueue()
+    run_enqueued_tasks()
+    assert [(result.id, TaskResultStatus.RUNNING, ["testing"], True, None)] == DONE
+
+
+@dummy
 def test_queues_are_those_of_a_worker() -> None:
     for name in ("b", "a1", "a2"):
         samples.note.using(queue_name=name).enqueue(name)
@@ -420,8 +428,8 @@ def test_sealed_payloads_are_kept_in_memory_as_a_database_would(kind: str, setti
     result.refresh()
     assert result.args == ["tea " * 100]
     assert result.return_value == "tea " * 100
-    [job] = backend().jobs.jobs.values()
-    assert job.new.arguments.startswith("~zs:")
+    [job] = memory_of(backend()).jobs.values()
+    assert job.row.arguments.startswith("~zs:")
 
 
 @dummy
@@ -482,8 +490,8 @@ def test_what_expires_in_memory_never_runs() -> None:
     hour = timedelta(hours=1)
     first = samples.note.using(expires=hour).enqueue(1)
     second = samples.note.using(expires=3 * hour).enqueue(2)
-    for job in backend().jobs.jobs.values():
-        job.enqueued_at -= 2 * hour
+    for job in memory_of(backend()).jobs.values():
+        job.row.enqueued_at -= 2 * hour
     run_enqueued_tasks(raise_errors=False)
     assert DONE == [2]
     for result in (first, second):

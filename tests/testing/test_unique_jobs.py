@@ -70,6 +70,11 @@ def latest_hurried(number: int) -> None:
     DONE.append(number)
 
 
+@task(unique=Unique(key="one", on_conflict="replace", latest=HOUR))
+def latest_within_an_hour(number: int) -> None:
+    DONE.append(number)
+
+
 @task(unique=Unique(key="one", keep=HOUR))
 def remembered(number: int = 0) -> int:
     return number
@@ -149,6 +154,18 @@ def test_a_call_that_must_not_wait_replaces_nothing_without_a_permit(backend: st
     assert latest_hurried.enqueue(12).id == first.id
     run_enqueued_tasks()
     assert sorted(DONE) == [1, 12]
+
+
+@everywhere
+def test_the_last_call_puts_the_job_off_for_no_longer_than_its_key_says(
+    backend: str | None,
+) -> None:
+    for number in range(3):
+        latest_within_an_hour.using(run_after=2 * HOUR).enqueue(number)
+    run_enqueued_tasks(until=HOUR / 2)
+    assert DONE == []
+    run_enqueued_tasks(until=HOUR)
+    assert DONE == [2]
 
 
 @everywhere

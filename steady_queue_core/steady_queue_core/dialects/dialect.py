@@ -208,10 +208,6 @@ class Dialect(Operations):
         joins.end(ended)
         joins.ring()
 
-    def ring_moved(self, connection: BaseDatabaseWrapper, joins: Joins) -> None:
-        """Notify listeners of the jobs that were moved on."""
-        joins.ring()
-
     # --- the database ---------------------------------------------------------------------------
 
     def list_queues(self, connection: BaseDatabaseWrapper, prefix: str = "") -> list[str]:

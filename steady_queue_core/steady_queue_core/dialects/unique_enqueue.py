@@ -95,7 +95,6 @@ class UniqueEnqueue:
         self._bound(plan)
         if plan.replacing:
             replaced = self._replace(plan)
-            Ready(self.connection, self.dialect).moved(list(replaced))
             plan.existing = {
                 number: replaced.get(job.pk, job) for number, job in plan.existing.items()
             }
@@ -129,12 +128,18 @@ class UniqueEnqueue:
         while plan.replacing:
             last = {pk: self.jobs[calls[-1]] for pk, calls in plan.replacing.items()}
             try:
-                return replace_jobs(self.connection, self.dialect, last, self.jobs)
+                return self._become(last)
             except NoPermit as error:
                 for pk in error.job_ids:
                     plan.discarded.add(plan.replacing[pk].pop())
             plan.replacing = {pk: calls for pk, calls in plan.replacing.items() if calls}
         return {}
+
+    def _become(self, replacing: Mapping[int, NewJob]) -> dict[int, Any]:
+        """Make jobs what they are to become, by their ids, and return them. Raises ``NoPermit``."""
+        replaced = replace_jobs(self.connection, self.dialect, replacing, self.jobs)
+        Ready(self.connection, self.dialect).moved(list(replaced))
+        return replaced
 
     def _give_way(self) -> None:
         """Wait, for a moment, for jobs that were claimed to start: they cannot while their key is

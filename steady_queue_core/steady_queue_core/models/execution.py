@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from django.db import models
 
 from ..dialects import tables
+from ..dialects.portable.models import model
 from .base import Record
 from .fields import ExactCharField, ExactTextField, InstantField, TurnField
 
@@ -105,6 +108,13 @@ class ClaimedExecution(QueuedExecution):
         db_table = tables.CLAIMED
         default_permissions = ()
         indexes = (models.Index(fields=["process_id"], name="steady_queue_claimed_process"),)
+
+    @cached_property
+    def worker_name(self) -> str:
+        """The name of the process that has claimed the job; queries the database."""
+        processes = model("Process").objects.using(self._state.db)
+        holder = processes.filter(pk=self.process_id).first()
+        return holder.name if holder else f"process-{self.process_id}"
 
 
 class FailedExecution(Execution):

@@ -85,11 +85,8 @@ def task_result_of(job: Job) -> TaskResult:
         failed = getattr(job, "failedexecution", None) is not None
         status = TaskResultStatus.FAILED if failed else TaskResultStatus.SUCCESSFUL
     elif claim is not None:
-        from ..models import Process
-
         status = TaskResultStatus.RUNNING
-        holder = Process.objects.using(job._state.db).filter(pk=claim.process_id).first()
-        worker_ids.append(holder.name if holder else f"process-{claim.process_id}")
+        worker_ids.append(claim.worker_name)
         started_at = started_at or claim.created_at
         last_attempted_at = claim.created_at
     args, kwargs = _call_of(job)

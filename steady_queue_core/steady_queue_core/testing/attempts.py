@@ -28,24 +28,22 @@ from .jobs import Jobs
 from .transactions import as_a_worker_would, in_a_transaction
 
 
-def perform(
-    jobs: Jobs, claim: ClaimedJob, worker: str, present: datetime | None = None
-) -> RunResult:
+def perform(jobs: Jobs, claim: ClaimedJob, present: datetime | None = None) -> RunResult:
     """Run a claimed job, store what becomes of it, and send the signals. ``present``: the time to
     which the test has moved on, by which the job sleeps."""
-    done = with_callback(_run(jobs, claim, worker, present), claim)
+    done = with_callback(_run(jobs, claim, present), claim)
     jobs.settle(done.outcome)
     send_signals(done)
     return done
 
 
-def _run(jobs: Jobs, claim: ClaimedJob, worker: str, present: datetime | None) -> RunResult:
+def _run(jobs: Jobs, claim: ClaimedJob, present: datetime | None) -> RunResult:
     clock = DatabaseClock()
     clock.set(claim.claimed_at)
     now = clock.now if present is None else lambda: present
     # The stand-in for an unregistered task raises the same error as a worker.
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-    attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now(), now=now)
+    attempt = Attempt(claim, task, jobs.backend_of(claim), jobs.worker, clock.now(), now=now)
     if claim.is_cancelled:
         return attempt.cancelled(clock.now())
     if (refused := refusal_of(claim, claim.claimed_at)) is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from threading import get_ident
 from typing import Any
@@ -13,12 +14,16 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from ..backend import SteadyQueueBackend
 from ..backend_options import BackendOptions
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
-from ..dialects import Ending, EnqueuedJob, KeyTaken, Outcome
+from ..dialects import ClaimedJob, Ending, EnqueuedJob, KeyTaken, Outcome
 from ..encoded_call import EncodedCall
+from ..models.job import parse_job_id
 from ..queue_lengths import Full, Wanted
 from ..tasks.notes import Store
+from ..tasks.results import task_result_of
 from .attempts import perform
-from .memory import Job, MemoryJobs
+from .memory import MemoryJob, State, memory_of
+from .memory_jobs import MemoryJobs
+from .memory_store import MemoryStore
 
 RAISE_ERRORS = "raise_errors"
 
@@ -41,38 +46,45 @@ class MemoryBackend(SteadyQueueBackend):
     @property
     def results(self) -> list[TaskResult]:
         """What was enqueued, in that order."""
-        return self.jobs.results()
+        return list(self._results_of(list(memory_of(self).jobs)).values())
 
     def clear(self) -> None:
         """Forget all jobs."""
-        self.jobs.clear()
+        memory_of(self).clear()
 
     def checkpoints(self, using: str | None = None) -> Store:
-        return self.jobs
+        return MemoryStore(memory_of(self))
 
     def get_result(self, result_id: str) -> TaskResult:
-        found = self.jobs.result(result_id)
-        if found is None:
+        job_id = parse_job_id(result_id)
+        found = self._results_of([] if job_id is None else [job_id])
+        if not found:
             raise TaskResultDoesNotExist(result_id)
-        return found
+        return found[job_id]
 
     def cancel(self, result_id: str) -> bool:
-        cancelled = self.jobs.cancel(result_id)
-        if cancelled is None:
-            raise TaskResultDoesNotExist(result_id)
-        return cancelled
+        return self.jobs.cancel(int(self.get_result(result_id).id))
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         try:
-            return self.jobs.enqueue_all([(call, self.new_job(call)) for call in calls])
+            return memory_of(self).enqueue([self.new_job(call) for call in calls])
         except KeyTaken as taken:
             raise self._duplicate(calls, taken) from None
 
     def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
-        return self.jobs.first_full(wanted)
+        ready = memory_of(self).in_state(State.READY)
+        lengths = Counter(job.row.queue_name for job in ready)
+        for each in wanted:
+            length = lengths[each.queue_name]
+            if length + max(1, each.jobs) > each.limit:
+                return Full(each, length)
+        return None
 
     def _results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
-        return self.jobs.results_of(job_ids)
+        memory = memory_of(self)
+        with memory.lock:
+            jobs = {each: memory.jobs[each] for each in job_ids if each in memory.jobs}
+            return {job_id: task_result_of(job.row) for job_id, job in jobs.items()}
 
     def _waits_for_commit(self, task: Task) -> bool:
         # A test that may not use databases has no transaction to wait for.
@@ -84,20 +96,29 @@ class DummyBackend(MemoryBackend):
 
 
 class _AtOnce(MemoryJobs):
-    def may_take(self, job: Job) -> bool:
+    worker = "immediate"
+
+    def may_take(self, job: MemoryJob) -> bool:
         """Each thread runs what it has enqueued, and what had to wait."""
         return job.thread in (None, get_ident())
 
     def settle(self, outcome: Outcome) -> None:
         """A retry follows at once, whatever its delay."""
-        self.skip(outcome.job_id, timedelta(seconds=outcome.delay))
+        job = self.memory.held(outcome.job_id, outcome.token)
+        if job is not None:
+            job.skipped += timedelta(seconds=outcome.delay)
         super().settle(outcome._replace(delay=0.0))
+
+    def present_of(self, claim: ClaimedJob) -> datetime:
+        """Return the time by which a job sleeps."""
+        return self.present() + self.memory.jobs[claim.job_id].skipped
 
 
 class ImmediateBackend(MemoryBackend):
     """Runs each task before ``enqueue()`` returns."""
 
     jobs_class = _AtOnce
+    jobs: _AtOnce
 
     @cached_property
     def settings(self) -> BackendOptions:
@@ -108,7 +129,7 @@ class ImmediateBackend(MemoryBackend):
         results = super().insert(calls)
         first_error: BaseException | None = None
         while (claim := self.jobs.claim()) is not None:
-            done = perform(self.jobs, claim, "immediate", self.jobs.present_of(claim))
+            done = perform(self.jobs, claim, self.jobs.present_of(claim))
             if done.outcome.ending is Ending.FAILED:
                 first_error = first_error or done.error
         for result in results:

@@ -14,6 +14,9 @@ from ..dialects import ClaimedJob, Outcome, QueueSelector
 class Jobs(Protocol):
     """The operations of a worker with one thread."""
 
+    #: The name of the worker.
+    worker: str
+
     def present(self) -> datetime:
         """Return the time by which jobs are due; aware, in UTC."""
 

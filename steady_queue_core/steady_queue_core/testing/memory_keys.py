@@ -1,68 +1,43 @@
-"""The unique keys of jobs in memory, under the same rules as those in databases."""
+"""The unique keys of jobs in memory, under the rules of those in databases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, cast
 
-from ..dialects import JobKey, KeyTaken, NewJob, Outcome
-
-
-class Holder(NamedTuple):
-    """The job that has a key, and until when if it has ended."""
-
-    job_id: int
-    until: datetime | None = None
+from ..dialects.portable import storable
+from ..dialects.unique_keys import UniqueKeys
+from ..models import UniqueKey
 
 
-class MemoryKeys:
-    """Which job has each key. ``lives`` tells of an id whether there is such a job."""
+class MemoryKeys(UniqueKeys):
+    """The rows of keys, which are never saved."""
 
-    def __init__(self, lives: Callable[[int], bool]) -> None:
-        self._holders: dict[str, Holder] = {}
-        self._lives = lives
+    def __init__(self, clock: Any, jobs: Mapping[int, Any]) -> None:
+        super().__init__(cast(Any, None), clock)
+        self._jobs_in_memory, self._by_key = jobs, dict[str, Any]()
 
-    def holder_of(self, key: JobKey | None, present: datetime) -> int | None:
-        """Return the job that has a key."""
-        found = None if key is None else self._holders.get(key.key)
-        if found is None or not self._lives(found.job_id):
-            return None
-        return found.job_id if found.until is None or found.until > present else None
+    def lock(self, keys: Collection[str]) -> dict[str, Any]:
+        return {key: self._by_key.setdefault(key, UniqueKey(key=key)) for key in keys}
 
-    def require_free(self, jobs: Sequence[NewJob], present: datetime) -> None:
-        """Raise ``KeyTaken`` for the first of ``jobs`` that is not to be enqueued."""
-        seen: set[str] = set()
-        for number, job in enumerate(jobs):
-            key = JobKey.read(job.metadata)
-            if key is None:
-                continue
-            holder = self.holder_of(key, present)
-            if key.refuses and (holder is not None or key.key in seen):
-                raise KeyTaken(number, key.key, holder)
-            seen.add(key.key)
+    def read(self, keys: Collection[str]) -> dict[str, Any]:
+        return {key: self._by_key[key] for key in keys if key in self._by_key}
 
-    def take(self, key: JobKey | None, job_id: int) -> None:
-        if key is not None:
-            self._holders[key.key] = Holder(job_id)
+    def take(self, owners: Mapping[str, int]) -> None:
+        self._by_key |= {key: UniqueKey(key=key, job_id=owners[key]) for key in owners}
 
-    def start(self, job_id: int, metadata: str | None) -> bool:
-        """Free the key that a job has until it starts; return whether there was one."""
-        key = JobKey.read(metadata)
-        return key is not None and key.ends_at_start and self._free(key.key, job_id)
+    def free(self, ended: Mapping[str, int | None]) -> None:
+        for key, row in self.read(ended).items():
+            if row.job_id in (None, ended[key]):
+                del self._by_key[key]
 
-    def end(self, outcome: Outcome, metadata: str | None, present: datetime) -> None:
-        """Free, or keep, the key of a job that has ended."""
-        key = JobKey.read(metadata)
-        if key is None or not outcome.completes_job:
-            return
-        held = self._free(key.key, outcome.job_id)
-        if held and key.keep and outcome.has_succeeded and not outcome.deletes_job:
-            self._holders[key.key] = Holder(outcome.job_id, present + key.keep)
+    def keep(self, ended: Mapping[str, tuple[int, timedelta]]) -> None:
+        for key, row in self.read(ended).items():
+            job_id, period = ended[key]
+            if row.job_id == job_id:
+                row.expires_at = storable(self.dialect.current_time(self.connection) + period)
 
-    def _free(self, key: str, job_id: int) -> bool:
-        found = self._holders.get(key)
-        if found is None or found.job_id != job_id:
-            return False
-        del self._holders[key]
-        return True
+    def _jobs(self, job_ids: Sequence[int]) -> dict[int, Any]:
+        jobs = self._jobs_in_memory
+        return {job_id: jobs[job_id].row for job_id in job_ids if job_id in jobs}

@@ -20,7 +20,6 @@ from .enqueued import EnqueuedTask, captured_tasks
 from .jobs import Jobs, selector_of
 from .stored import StoredJobs, databases
 
-WORKER = "testing"
 #: Attempts that count as an endless loop, unless the test sets a limit.
 ENDLESS = 1_000
 
@@ -67,9 +66,7 @@ def _jobs_of_the_test(selector: QueueSelector, using: str | None) -> Iterator[li
     ]
     with ExitStack() as stack:
         stored = databases() if using is None else [using]
-        sources += [
-            stack.enter_context(StoredJobs.opened(each, selector, WORKER)) for each in stored
-        ]
+        sources += [stack.enter_context(StoredJobs.opened(each, selector)) for each in stored]
         yield sources
 
 
@@ -116,7 +113,7 @@ class Runner:
                 f"with limit=...; the next is {claim.task_path} #{claim.job_id}"
             )
         with captured_tasks() as enqueued:
-            done = perform(jobs, claim, WORKER, self.clock)
+            done = perform(jobs, claim, self.clock)
         if done.task_result is not None:
             self.results[id(jobs), claim.job_id] = done.task_result
         if self.clock is not None:

@@ -24,15 +24,17 @@ from .jobs import matching
 class StoredJobs:
     """Claims and settles on the calling thread's own connection, and so in its transaction."""
 
+    worker = "testing"
+
     def __init__(self, using: str, selector: QueueSelector, process: ProcessIdentity) -> None:
         self.using, self.selector, self.process = using, selector, process
         self.connection, self.dialect = connections[using], dialect_for(using)
 
     @classmethod
     @contextmanager
-    def opened(cls, using: str, selector: QueueSelector, worker: str) -> Iterator[StoredJobs]:
+    def opened(cls, using: str, selector: QueueSelector) -> Iterator[StoredJobs]:
         """Register a process that may claim jobs, for the block."""
-        name = f"{worker}-{token_hex(8)}"
+        name = f"{cls.worker}-{token_hex(8)}"
         process = processes.register(
             using, kind="worker", name=name, pid=os.getpid(), hostname=socket.gethostname(),
             supervisor_id=None, metadata="{}",

@@ -45,20 +45,25 @@ def end_claim(connection: BaseDatabaseWrapper, outcome: Outcome, present: dateti
     if outcome.deletes_job:
         job._raw_delete(using)
     elif outcome.updates_job:
-        job.update(
-            attempts=outcome.attempts,
-            token=outcome.token,
-            worker_ids=outcome.worker_ids,
-            errors=outcome.errors,
-            return_value=outcome.return_value,
-            started_at=_stored(outcome.started_at),
-            last_attempted_at=_stored(outcome.last_attempted_at),
-            finished_at=storable(present) if outcome.completes_job else None,
-        )
+        job.update(**job_changes(outcome, present))
     row = _destination_row(using, outcome, present)
     if row is not None:
         # A failed row may exist already, but only after manual edits.
         row.save(using=using, force_insert=outcome.destination is not Destination.FAILED)
+
+
+def job_changes(outcome: Outcome, present: datetime) -> dict[str, Any]:
+    """Return what an attempt that has ended changes in the row of its job, by columns."""
+    return {
+        "attempts": outcome.attempts,
+        "token": outcome.token,
+        "worker_ids": outcome.worker_ids,
+        "errors": outcome.errors,
+        "return_value": outcome.return_value,
+        "started_at": _stored(outcome.started_at),
+        "last_attempted_at": _stored(outcome.last_attempted_at),
+        "finished_at": storable(present) if outcome.completes_job else None,
+    }
 
 
 def _destination_row(using: str, outcome: Outcome, present: datetime) -> Any | None:
