@@ -82,11 +82,20 @@ def _transaction_of(attempt: Attempt) -> AbstractContextManager[None]:
 
 
 def _call(task: Task, attempt: Attempt) -> Any:
-    """Call the task, through the middleware of its backend if there is any."""
+    """Call the task, through the middleware of its backend if there is any, and end its steps."""
     chain = attempt.backend.middleware
     run = QuietCall(task.func, *attempt.positional_args(), **attempt.kwargs)
-    if not iscoroutinefunction(task.func):
+    if iscoroutinefunction(task.func):
+        return async_to_sync(_await)(attempt, run)
+    try:
         return run() if chain is None else chain.execute(attempt.context, run)
-    if chain is None:
-        return async_to_sync(run)()
-    return async_to_sync(chain.aexecute)(attempt.context, run)
+    finally:
+        attempt.await_steps()
+
+
+async def _await(attempt: Attempt, run: QuietCall) -> Any:
+    chain = attempt.backend.middleware
+    try:
+        return await (run() if chain is None else chain.aexecute(attempt.context, run))
+    finally:
+        await attempt.stop_steps()

@@ -50,7 +50,7 @@ class MemoryBackend(SteadyQueueBackend):
 
     def clear(self) -> None:
         """Forget all jobs."""
-        memory_of(self).clear()
+        memory_of(self).jobs.clear()
 
     def checkpoints(self, using: str | None = None) -> Store:
         return MemoryStore(memory_of(self))

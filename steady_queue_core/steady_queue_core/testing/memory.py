@@ -77,7 +77,6 @@ class Memory:
 
     def __init__(self, fair_queues: FairQueues | None) -> None:
         self.jobs: dict[int, MemoryJob] = {}
-        self._by_state: dict[State, dict[int, MemoryJob]] = {state: {} for state in State}
         self.ids = count(1)
         self.keys = MemoryKeys(self, self.jobs)
         self.turns: dict[TurnKey, float] = {}
@@ -90,23 +89,7 @@ class Memory:
 
     def in_state(self, state: State) -> list[MemoryJob]:
         """Return the jobs that stand there."""
-        return list(self._by_state[state].values())
-
-    def move(self, job: MemoryJob, state: State) -> None:
-        """Let a job stand somewhere else."""
-        self._by_state[job.state].pop(job.row.pk, None)
-        job.state = state
-        self._by_state[state][job.row.pk] = job
-
-    def delete(self, job: MemoryJob) -> None:
-        """Forget a job."""
-        self._by_state[job.state].pop(job.row.pk, None)
-        del self.jobs[job.row.pk]
-
-    def clear(self) -> None:
-        """Forget all jobs."""
-        for jobs in (self.jobs, *self._by_state.values()):
-            jobs.clear()
+        return [job for job in self.jobs.values() if job.state is state]
 
     def held(self, job_id: int, token: int) -> MemoryJob | None:
         """Return the job of a claim, unless that was lost."""
@@ -150,6 +133,7 @@ class Memory:
         for name in FIELDS:
             setattr(job.row, name, getattr(row, name))
         self._arrive(job, present)
+        self.admit()  # It may have had a permit of another key.
         return True
 
     def _is_refused(self, row: Job, present: datetime, instead_of: MemoryJob | None = None) -> bool:
@@ -158,18 +142,16 @@ class Memory:
         return not self.has_room(row, instead_of)
 
     def _arrive(self, job: MemoryJob, present: datetime) -> None:
-        job.due, job.thread = _due(job.row, present), None
+        job.state, job.due, job.thread = State.SCHEDULED, _due(job.row, present), None
         if job.due is None:
             self.release(job)
-        else:
-            self.move(job, State.SCHEDULED)
         if job.state is State.READY:
             job.thread = get_ident()
 
     def release(self, job: MemoryJob) -> None:
         """Make a job ready, or blocked if its limit is reached."""
         job.due = job.thread = None
-        self.move(job, State.READY if self.has_room(job.row, job) else State.BLOCKED)
+        job.state = State.READY if self.has_room(job.row, job) else State.BLOCKED
         if job.state is State.READY:
             job.turn = self._turn_of(job)
 
@@ -183,9 +165,9 @@ class Memory:
         key, limit = row.concurrency_key, row.concurrency_limit
         if key is None or limit is None:
             return True
-        holders = [*self.in_state(State.READY), *self.in_state(State.RUNNING)]
-        held = [job for job in holders if job.row.concurrency_key == key and job is not without]
-        return len(held) < limit
+        holding = (State.READY, State.RUNNING)
+        held = [job for job in self.jobs.values() if job.row.concurrency_key == key]
+        return sum(job.state in holding and job is not without for job in held) < limit
 
     def _turn_of(self, job: MemoryJob) -> float:
         """Return the place of a job that becomes ready: in a fair queue the next turn of its key,

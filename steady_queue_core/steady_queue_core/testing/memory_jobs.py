@@ -81,8 +81,7 @@ class MemoryJobs:
     def _take(self, job: MemoryJob) -> ClaimedJob:
         """Claim a job, and free the unique key that it has until it starts."""
         present, row = self.present(), job.row
-        job.token = next_token(job.token)
-        self.memory.move(job, State.RUNNING)
+        job.state, job.token = State.RUNNING, next_token(job.token)
         execution = ClaimedExecution(token=job.token, created_at=storable(present))
         execution.worker_name = self.worker
         job.put("claimedexecution", execution)
@@ -106,7 +105,9 @@ class MemoryJobs:
         if job is None:
             return  # The jobs were cleared meanwhile.
         job.put("claimedexecution", None)
-        if outcome.updates_job:
+        if outcome.deletes_job:
+            del self.memory.jobs[outcome.job_id]
+        elif outcome.updates_job:
             self._write(job, outcome)
         self._move(job, outcome)
         if outcome.unique_key is not None:
@@ -135,13 +136,10 @@ class MemoryJobs:
 
     def _move(self, job: MemoryJob, outcome: Outcome) -> None:
         """Let a job go where its claim has ended."""
-        if outcome.deletes_job:
-            self.memory.delete(job)
-        elif outcome.completes_job:
-            self.memory.move(job, State.ENDED)
+        if outcome.completes_job:
+            job.state = State.ENDED
         elif outcome.destination is Destination.SCHEDULED:
-            self.memory.move(job, State.SCHEDULED)
-            job.due = self.present() + timedelta(seconds=outcome.delay)
+            job.state, job.due = State.SCHEDULED, self.present() + timedelta(seconds=outcome.delay)
         else:
             thread = job.thread
             self.memory.release(job)
@@ -169,7 +167,7 @@ class MemoryJobs:
         for job in sorted(due, key=lambda job: (job.due, job.row.rank, job.row.pk)):
             row = job.row
             if row.concurrency_discards and not row.attempts and not self.memory.has_room(row):
-                self.memory.delete(job)
+                del self.memory.jobs[row.pk]
             else:
                 self.memory.release(job)
 
