@@ -99,12 +99,11 @@ class Memory:
     def enqueue(self, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         """Keep jobs, all or none. Raises ``KeyTaken``."""
         with self.lock:
-            if all(JobKey.read(job.metadata) is None for job in jobs):
-                return self.insert_jobs(None, jobs)
-            enqueued = _UniqueEnqueue(self, jobs).run()
-        if isinstance(enqueued, KeyTaken):
-            raise enqueued
-        return enqueued
+            unique = _UniqueEnqueue(self, jobs)
+            new = unique.lock()
+            if isinstance(new, KeyTaken):
+                raise new
+            return unique.take(self.insert_jobs(None, new))
 
     def insert_jobs(self, connection: object, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         """Keep jobs, whatever their unique keys are, but for those that find no permit and must
@@ -189,7 +188,8 @@ class _UniqueEnqueue(UniqueEnqueue):
     """Enqueues jobs of which some have unique keys."""
 
     def __init__(self, memory: Memory, jobs: Sequence[NewJob]) -> None:
-        super().__init__(cast(Any, None), cast(Any, memory), jobs)
+        keys = [JobKey.read(job.metadata) for job in jobs]
+        super().__init__(cast(Any, None), cast(Any, memory), jobs, keys, refuses=True)
         self.memory, self.rows = memory, memory.keys
 
     def _give_way(self) -> None:
