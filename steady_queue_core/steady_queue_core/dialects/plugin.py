@@ -31,8 +31,8 @@ def hook(
 
     @wraps(specification)
     def call(plugin: Plugin, *given: Any, **named: Any) -> Any:
-        function = plugin.hooks[name] if name in plugin.implemented else otherwise
-        return function(**dict(zip(parameters, given, strict=False)), **named)
+        implementation = plugin.hooks[name] if name in plugin.implemented else otherwise
+        return implementation(**dict(zip(parameters, given, strict=False)), **named)
 
     return cast("Callable[Concatenate[Any, P], R]", call)
 
