@@ -35,7 +35,7 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue limits              list what limits its jobs
        steady-queue metrics             print metrics for Prometheus
        steady-queue doctor [JOB_ID]     say why it, or a job, is not running
-       steady-queue prune               delete jobs that have ended long ago
+       steady-queue clear               delete jobs that have ended long ago
        steady-queue health              exit with 0 if the queue does its work
        steady-queue take-over           let migrate work where the package steady-queue was
        steady-queue completion SHELL    print a script for bash, zsh or fish

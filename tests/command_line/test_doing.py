@@ -1,4 +1,4 @@
-"""``pause``, ``resume``, ``enqueue`` and ``prune``."""
+"""``pause``, ``resume``, ``enqueue`` and ``clear``."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_no_queue_has_a_name_that_cannot_be() -> None:
 def test_of_several_databases_one_has_to_be_chosen(other: str, settings: Any) -> None:
     one, another = tasks("default"), tasks(other)
     settings.TASKS = one | {"archive": another["default"]}
-    for arguments in (["pause", "mail"], ["resume", "mail"], ["prune", "--older-than", "7d"]):
+    for arguments in (["pause", "mail"], ["resume", "mail"], ["clear", "--older-than", "7d"]):
         assert invoke(*arguments).code == 2
     assert invoke("pause", "mail", "--backend", "archive", "--yes").code == 0
     assert Queue("mail", other).paused
@@ -221,7 +221,7 @@ def test_calls_that_cannot_be_say_why(settings: Any) -> None:
     assert Job.objects.count() == 0
 
 
-# --- prune ----------------------------------------------------------------------------------------
+# --- clear ----------------------------------------------------------------------------------------
 
 
 def age(using: str, days: int) -> None:
@@ -241,37 +241,44 @@ def test_jobs_that_ended_long_ago_are_deleted(using: str, settings: Any) -> None
     old, failed = jobs.finished(3), jobs.failed(2)
     age(using, 8)
     new = [*jobs.finished(1), *jobs.failed(1)]
-    assert invoke("prune", "--older-than", "7d", "--dry-run").out == (
+    assert invoke("clear", "--older-than", "7d", "--dry-run").out == (
         "At most 3 jobs would be deleted.\n"
     )
-    told = invoke("prune", "--older-than", "7d", "--include-failed", "--dry-run", "--json").json
+    told = invoke("clear", "--older-than", "7d", "--include-failed", "--dry-run", "--json").json
     assert (told["count"], told["exact"], told["dry_run"]) == (5, True, True)
     assert len(jobs.ids(Job)) == 7
-    assert invoke("prune", "--older-than", "7d", "--yes", "--batch-size", 2).out == (
+    assert invoke("clear", "--older-than", "7d", "--yes", "--batch-size", 2).out == (
         "Deleted 3 jobs.\n"
     )
     assert jobs.ids(Job) == sorted([*failed, *new])
     assert old
-    told = invoke("prune", "--older-than", "7d", "--include-failed", "--yes", "--json").json
+    told = invoke("clear", "--older-than", "7d", "--include-failed", "--yes", "--json").json
     assert told["count"] == 2
     assert jobs.ids(Job) == sorted(new)
 
 
 @pytest.mark.django_db
-def test_pruning_asks_first_and_needs_an_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    Jobs("default").finished(1)
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    told = invoke("prune", "--older-than", "0")
-    assert told.code == 2
-    assert told.err.startswith("Delete 1 job? This cannot be undone. Nobody can be asked")
-    assert "required: --older-than" in refused("prune")
-    assert "is no duration" in refused("prune", "--older-than", "soon")
-    assert Job.objects.count() == 1
-    assert invoke("prune", "--older-than", "7d").out == "Deleted 0 jobs.\n"
+def test_the_former_name_of_clear_works_and_says_so() -> None:
+    told = invoke("prune", "--older-than", "7d", "--json")
+    assert (told.code, told.json["count"]) == (0, 0)
+    assert told.err == "prune is called clear now: the old name goes soon.\n"
 
 
 @pytest.mark.django_db
-def test_ctrl_c_ends_pruning_between_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clearing_asks_first_and_needs_an_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    Jobs("default").finished(1)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    told = invoke("clear", "--older-than", "0")
+    assert told.code == 2
+    assert told.err.startswith("Delete 1 job? This cannot be undone. Nobody can be asked")
+    assert "required: --older-than" in refused("clear")
+    assert "is no duration" in refused("clear", "--older-than", "soon")
+    assert Job.objects.count() == 1
+    assert invoke("clear", "--older-than", "7d").out == "Deleted 0 jobs.\n"
+
+
+@pytest.mark.django_db
+def test_ctrl_c_ends_clearing_between_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     Jobs("default").finished(5)
     clear = FinishedJobs.clear
 
@@ -280,6 +287,6 @@ def test_ctrl_c_ends_pruning_between_two_batches(monkeypatch: pytest.MonkeyPatch
         return clear(self, size)
 
     monkeypatch.setattr(FinishedJobs, "clear", interrupted)
-    told = invoke("prune", "--older-than", "0", "--yes", "--batch-size", 2)
+    told = invoke("clear", "--older-than", "0", "--yes", "--batch-size", 2)
     assert (told.code, told.err) == (130, "Deleted 2 jobs, then interrupted: there may be more.\n")
     assert Job.objects.count() == 3

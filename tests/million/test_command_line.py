@@ -44,7 +44,7 @@ LOOKING: list[list[str]] = [
     ["errors", "--queue", "q7"],
     ["errors", "--task", "shop.tasks.none"],
     ["jobs", "--state", "finished", "--until", "3650d"],
-    ["prune", "--older-than", "3650d", "--include-failed", "--dry-run"],
+    ["clear", "--older-than", "3650d", "--include-failed", "--dry-run"],
     ["retry", "--all", "--dry-run"],
     ["retry", "--error-group", GROUPS[0], "--dry-run"],
     ["discard", "--queue", "none", "--state", "ready", "--dry-run"],

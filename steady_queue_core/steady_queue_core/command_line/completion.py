@@ -41,8 +41,10 @@ def words() -> dict[str, list[str]]:
     # Not imported: the management command itself imports this package.
     load_command_class("steady_queue_core", "steady_queue").add_arguments(parser)
     [choices] = [each.choices for each in parser._actions if each.dest == CHOICE]
-    assert isinstance(choices, Mapping)
-    return {name: _words(own) for name, own in choices.items()} | ELSEWHERE
+    assert isinstance(choices, dict)
+    # A former name comes after the present one, and leads to the same parser.
+    present = {id(own): name for name, own in reversed(choices.items())}
+    return {name: _words(choices[name]) for name in reversed(present.values())} | ELSEWHERE
 
 
 def _words(parser: ArgumentParser) -> list[str]:

@@ -37,6 +37,8 @@ def add_subcommands(
     _suppress_defaults(start)
     for subcommand in SUBCOMMANDS:
         own = _added(choice, subcommand.name, subcommand.help)
+        if subcommand.former:
+            choice.choices[subcommand.former] = own  # Not in the help, where an alias would be.
         _suppress_defaults(own)
         _add_common(own, subcommand)
         subcommand.add_arguments(own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .clear import Clear
 from .completion import Completion
 from .doctor import Doctor
 from .enqueue import Enqueue
@@ -13,7 +14,6 @@ from .limits import Limits
 from .metrics import Metrics
 from .pausing import Pause, Resume
 from .processes import Processes
-from .prune import Prune
 from .queues import Queues
 from .schedules import Schedules
 from .show import Show
@@ -44,7 +44,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Limits(),
     Metrics(),
     Doctor(),
-    Prune(),
+    Clear(),
     Watch(),
     Health(),
     TakeOver(),
@@ -53,5 +53,5 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
 
 
 def named(name: str) -> Subcommand:
-    """Return the subcommand with that name."""
-    return next(each for each in SUBCOMMANDS if each.name == name)
+    """Return the subcommand with that name, or that had it."""
+    return next(each for each in SUBCOMMANDS if name in (each.name, each.former))

@@ -92,6 +92,9 @@ def pending_anywhere() -> list[str]:
 
 def run_subcommand(options: Mapping[str, Any], stdout: Output, stderr: Output) -> None:
     """Run the subcommand that the options name; raise SystemExit unless its exit status is 0."""
-    code = run(named(options[CHOICE]), Context(options, stdout, stderr))
+    subcommand, context = named(options[CHOICE]), Context(options, stdout, stderr)
+    if subcommand.name != options[CHOICE]:
+        context.note(f"{options[CHOICE]} is called {subcommand.name} now: the old name goes soon.")
+    code = run(subcommand, context)
     if code:
         sys.exit(code)

@@ -18,6 +18,8 @@ class Subcommand(ABC):
 
     #: As it is typed.
     name: ClassVar[str]
+    #: What it was called in the release before, which works until the next one.
+    former: ClassVar[str] = ""
     #: What it does, on one line.
     help: ClassVar[str]
     #: Whether it has ``--json``; then ``run()`` reports by ``Context.show()``.

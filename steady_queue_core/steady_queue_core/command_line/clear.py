@@ -1,4 +1,4 @@
-"""``prune``: deleting jobs that have ended long ago."""
+"""``clear``: deleting jobs that have ended long ago."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ from .question import confirm
 from .subcommand import Subcommand
 
 
-class Prune(Subcommand):
+class Clear(Subcommand):
     """Finished jobs, and failed ones if wanted, are deleted by their age."""
 
-    name = "prune"
+    name = "clear"
+    former = "prune"
     help = "delete jobs that have ended long ago"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
