@@ -9,7 +9,6 @@ from steady_queue_core.dialects import DialectInfo, hookimpl
 # Modules, not functions: pluggy would take a marked function for a hook under its own name too.
 from . import (
     answer_limits,
-    checkpoints,
     checks,
     claim,
     clock,
@@ -18,12 +17,12 @@ from . import (
     errors,
     examination,
     followers,
+    held_rows,
     listing,
     permits,
     server,
     session,
     settle,
-    steps,
     transactions,
     turns,
     upserts,
@@ -58,8 +57,8 @@ steady_queue_claim = hookimpl(claim.claim)
 steady_queue_settle = hookimpl(settle.settle)
 steady_queue_settle_and_claim = hookimpl(settle.settle_and_claim)
 steady_queue_claim_followers = hookimpl(followers.claim_followers)
-steady_queue_save_checkpoint = hookimpl(checkpoints.save_checkpoint)
-steady_queue_save_step = hookimpl(steps.save_step)
+steady_queue_save_checkpoint = hookimpl(held_rows.save_checkpoint)
+steady_queue_save_step = hookimpl(held_rows.save_step)
 steady_queue_take_turn = hookimpl(turns.take_turn)
 steady_queue_lock_turns = hookimpl(turns.lock_turns)
 steady_queue_save_turns = hookimpl(turns.save_turns)

@@ -8,7 +8,6 @@ from steady_queue_core.dialects import DialectInfo, hookimpl, portable
 
 # Modules, not functions: pluggy would take a marked function for a hook under its own name too.
 from . import (
-    checkpoints,
     checks,
     claim,
     dispatch,
@@ -16,12 +15,12 @@ from . import (
     errors,
     examination,
     followers,
+    held_rows,
     listing,
     permits,
     replaced_file,
     session,
     settle,
-    steps,
     transactions,
     turns,
     upserts,
@@ -58,8 +57,8 @@ steady_queue_settle = hookimpl(settle.settle)
 steady_queue_settle_and_claim = hookimpl(settle.settle_and_claim)
 steady_queue_settle_members = hookimpl(settle.settle_members)
 steady_queue_claim_followers = hookimpl(followers.claim_followers)
-steady_queue_save_checkpoint = hookimpl(checkpoints.save_checkpoint)
-steady_queue_save_step = hookimpl(steps.save_step)
+steady_queue_save_checkpoint = hookimpl(held_rows.save_checkpoint)
+steady_queue_save_step = hookimpl(held_rows.save_step)
 steady_queue_take_turn = hookimpl(turns.take_turn)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)

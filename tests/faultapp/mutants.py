@@ -166,12 +166,12 @@ def _no_end_to_time_outs() -> None:
 def _no_fence_around_checkpoints() -> None:
     """Checkpoints and progress are stored for whoever says so."""
     from steady_queue_core.dialects import Dialect
-    from steady_queue_core.dialects.portable.checkpoints import store_checkpoints
+    from steady_queue_core.dialects.portable.held_rows import upsert_held
     from steady_queue_core.tasks.claim_hold import ClaimHold
 
     def save(self: Any, connection: Any, change: Any) -> bool:
         with self.transaction(connection):
-            store_checkpoints(connection, [change])
+            upsert_held(connection, [change.row])
         return True
 
     Dialect.save_checkpoint = save  # type: ignore[method-assign]  # mutant
@@ -181,12 +181,12 @@ def _no_fence_around_checkpoints() -> None:
 def _no_fence_around_steps() -> None:
     """Steps are stored for whoever says so."""
     from steady_queue_core.dialects import Dialect
-    from steady_queue_core.dialects.portable.steps import store_steps
+    from steady_queue_core.dialects.portable.held_rows import upsert_held
     from steady_queue_core.tasks.claim_hold import ClaimHold
 
     def save(self: Any, connection: Any, step: Any) -> bool:
         with self.transaction(connection):
-            store_steps(connection, [step])
+            upsert_held(connection, [step.row])
         return True
 
     Dialect.save_step = save  # type: ignore[method-assign]  # mutant

@@ -14,14 +14,8 @@ from django.db import DatabaseError
 from ..dialects import portable
 from ..dialects.dialect import Dialect
 from ..dialects.outcome import Ending, Outcome
-from ..dialects.records import (
-    ClaimedJob,
-    EnqueuedJob,
-    Limit,
-    NewJob,
-    ProcessIdentity,
-    QueueSelector,
-)
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ClaimedJob, EnqueuedJob, Limit, NewJob, ProcessIdentity
 from ..dialects.registry import dialect_for
 from . import threads
 from .inspection import InspectingCase

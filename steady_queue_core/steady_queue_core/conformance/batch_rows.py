@@ -10,7 +10,8 @@ from ..arguments import DEFAULT_LIMITS
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS, encoded
 from ..dialects.membership import DependencyState, Link, MemberState, RunWhen, linked
 from ..dialects.outcome import Outcome
-from ..dialects.records import ClaimedJob, NewJob, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ClaimedJob, NewJob
 from .base import ConformanceCase, limited_job, new_job
 
 #: The queues of the callbacks of a batch.

@@ -7,7 +7,8 @@ from typing import Any
 from unittest import SkipTest
 
 from ..dialects.outcome import Ending
-from ..dialects.records import ClaimedJob, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ClaimedJob
 from .base import ConformanceCase, ending, limited_job, new_job
 
 HOUR = timedelta(hours=1)

@@ -13,7 +13,8 @@ from unittest import SkipTest
 from django.db.transaction import atomic
 
 from ..dialects.outcome import Ending, Outcome
-from ..dialects.records import ClaimedJob, NewJob, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ClaimedJob, NewJob
 from .base import ConformanceCase, ending, limited_job
 from .transactions import Refused
 

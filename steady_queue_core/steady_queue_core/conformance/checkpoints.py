@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db.transaction import atomic
 
+from ..dialects.held_rows import CheckpointChange
 from ..dialects.outcome import Ending
-from ..dialects.records import CheckpointChange, ClaimedJob
+from ..dialects.records import ClaimedJob
 from ..dialects.sequel import Sequel
 from ..progress import LARGEST, LONGEST_TEXT, Progress
 from .base import ConformanceCase, ending

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.transaction import atomic
 
 from ..dialects.outcome import Ending
-from ..dialects.records import QueueSelector
+from ..dialects.queue_selector import QueueSelector
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 

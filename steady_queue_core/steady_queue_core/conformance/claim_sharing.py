@@ -17,7 +17,8 @@ from django.apps import apps
 from django.db import connections
 from django.db.transaction import atomic
 
-from ..dialects.records import ProcessIdentity, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ProcessIdentity
 from ..dialects.registry import dialect_for
 from .base import ConformanceCase
 

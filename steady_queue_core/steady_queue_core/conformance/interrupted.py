@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from django.db.transaction import atomic
 
-from ..dialects.records import QueueSelector
+from ..dialects.queue_selector import QueueSelector
 from .base import limited_job, new_job
 from .contention import ContentionCase
 from .faults import Fault, Intrusion, Refusal

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import connections
 from django.db.transaction import atomic
 
-from ..dialects.records import QueueSelector
+from ..dialects.queue_selector import QueueSelector
 from .base import ConformanceCase, limited_job, new_job
 from .transactions import Refused
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..dialects.outcome import Ending
-from ..dialects.records import ClaimedJob, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ClaimedJob
 from .base import ConformanceCase, ending, limited_job, new_job
 
 HOUR = timedelta(hours=1)

@@ -9,7 +9,8 @@ from django.db import DatabaseError
 from django.db.transaction import atomic
 
 from ..dialects.outcome import Ending, Outcome
-from ..dialects.records import NewJob, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import NewJob
 from ..dialects.sequel import FollowUp, Sequel
 from .base import ConformanceCase, ending, limited_job, new_job
 from .transactions import Refused

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.db.transaction import atomic
 
 from ..dialects.outcome import Ending, Outcome
-from ..dialects.records import ClaimedJob, QueueSelector
+from ..dialects.queue_selector import QueueSelector
+from ..dialects.records import ClaimedJob
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 

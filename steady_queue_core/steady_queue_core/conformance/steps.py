@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db.transaction import atomic
 
+from ..dialects.held_rows import StepRecord
 from ..dialects.outcome import Ending
-from ..dialects.records import ClaimedJob, StepRecord
+from ..dialects.records import ClaimedJob
 from ..dialects.sequel import Sequel
 from .base import ConformanceCase, ending
 from .transactions import Refused

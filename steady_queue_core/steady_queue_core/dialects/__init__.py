@@ -20,6 +20,7 @@ from .chains import Chain, chained, chains_of
 from .dialect import Dialect
 from .fair_key import FairKey
 from .fair_queues import fair_queues_in
+from .held_rows import STEP_COLUMNS, CheckpointChange, HeldRow, HeldTable, StepRecord
 from .hookspecs import hookimpl
 from .job_key import JobKey, is_storable
 from .job_rate import JobRate
@@ -27,14 +28,13 @@ from .joins import BatchClosed, Joins
 from .membership import DependencyState, Link, MemberState, RunWhen
 from .observation import INFO, PROBLEM, WARNING, Observation, observed, rows_of
 from .outcome import Destination, Ending, Outcome, limited_keys
+from .queue_selector import QueueSelector
 from .records import (
     API_VERSION,
     CLAIM_COLUMNS,
     EXECUTION_COLUMNS,
     JOB_COLUMNS,
-    STEP_COLUMNS,
     Arrival,
-    CheckpointChange,
     ClaimedJob,
     DialectInfo,
     Dispatched,
@@ -43,8 +43,6 @@ from .records import (
     Limit,
     NewJob,
     ProcessIdentity,
-    QueueSelector,
-    StepRecord,
     TurnKey,
     TurnRow,
     Wakeup,
@@ -81,6 +79,8 @@ __all__ = [
     "EnqueuedJob",
     "FairKey",
     "FollowUp",
+    "HeldRow",
+    "HeldTable",
     "JobKey",
     "JobRate",
     "Joins",

@@ -22,21 +22,13 @@ from .operations import Operations
 from .outcome import Outcome, limited_keys
 from .plugin import hook
 from .portable import current_time
-from .portable.checkpoints import is_held, save_checkpoint
+from .portable.held_rows import is_held, save_checkpoint, save_step
 from .portable.listing import count_ready
 from .portable.sequels import keep
-from .portable.steps import save_step
 from .portable.turns import lock_turns, save_turns
+from .queue_selector import QueueSelector
 from .ready import Ready
-from .records import (
-    ClaimedJob,
-    DialectInfo,
-    Dispatched,
-    EnqueuedJob,
-    NewJob,
-    ProcessIdentity,
-    QueueSelector,
-)
+from .records import ClaimedJob, DialectInfo, Dispatched, EnqueuedJob, NewJob, ProcessIdentity
 from .unique_keys import UniqueKeys
 
 

@@ -40,19 +40,18 @@ from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
+from .held_rows import CheckpointChange, StepRecord
 from .observation import Observation
 from .outcome import Outcome
+from .queue_selector import QueueSelector
 from .records import (
     Arrival,
-    CheckpointChange,
     ClaimedJob,
     DialectInfo,
     Dispatched,
     EnqueuedJob,
     NewJob,
     ProcessIdentity,
-    QueueSelector,
-    StepRecord,
     TurnKey,
     TurnRow,
     Wakeup,

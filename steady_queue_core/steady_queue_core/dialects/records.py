@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
-from ..progress import Progress
 from .job_key import JobKey
 from .job_rate import JobRate
 from .membership import Link
@@ -186,44 +185,6 @@ JOB_COLUMNS = (
 CLAIM_COLUMNS = EXECUTION_COLUMNS + JOB_COLUMNS
 
 
-class CheckpointChange(NamedTuple):
-    """What an attempt stores for its job while it runs."""
-
-    job_id: int
-    #: The token of the attempt's claim.
-    token: int
-    #: The encoded checkpoint; ``None``: the one that is stored stays.
-    data: str | None = None
-    #: How far the task has come; ``None``: what is stored stays.
-    progress: Progress | None = None
-
-    @property
-    def changed_columns(self) -> tuple[str, ...]:
-        """The columns to set in a row that exists."""
-        data = () if self.data is None else ("data",)
-        progress = () if self.progress is None else ("done", "total", "text")
-        return ("token", "updated_at", *data, *progress)
-
-
-class StepRecord(NamedTuple):
-    """A step that an attempt has taken, or a sleep that it has begun."""
-
-    job_id: int
-    #: The token of the attempt's claim.
-    token: int
-    #: What the task calls it: no other one of the job has the name.
-    name: str
-    #: How many steps and sleeps of the attempt come before it.
-    position: int
-    is_sleep: bool
-    #: The encoded value of the step, or when the sleep is over.
-    data: str
-
-
-#: The columns of a step that is stored once more.
-STEP_COLUMNS = ("token", "position", "is_sleep", "data", "stored_at")
-
-
 class Level(NamedTuple):
     """The jobs of one rank in a queue, which share on their own."""
 
@@ -261,50 +222,6 @@ class Dispatched(NamedTuple):
     moved: int
     #: Seconds until the next scheduled job is due, or ``None`` if there is none.
     next_due_in: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSelector:
-    """The queues of a worker: exact names, ``prefix*`` and ``*``, in order of precedence."""
-
-    patterns: tuple[str, ...] = ("*",)
-    #: Names and ``prefix*`` that are left out, whatever else matches them.
-    excluded: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, entries: Sequence[str]) -> QueueSelector:
-        """Return the selector of a worker's queue list; ``!name`` and ``!prefix*`` exclude, and
-        exclude from ``*`` if there are no other entries."""
-        excluded = tuple(entry[1:] for entry in entries if entry.startswith("!"))
-        patterns = tuple(entry for entry in entries if not entry.startswith("!"))
-        return cls(patterns=patterns or ("*",), excluded=excluded)
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether all queues that are not excluded are served, so that jobs come in the order of
-        priority alone."""
-        return "*" in self.patterns
-
-    def excludes(self, name: str) -> bool:
-        """Whether a queue is left out."""
-        return any(
-            name == entry or (entry.endswith("*") and name.startswith(entry[:-1]))
-            for entry in self.excluded
-        )
-
-    def matching(
-        self, existing: Callable[[str], Sequence[str]], paused: frozenset[str]
-    ) -> list[str]:
-        """Return the names of the queues to poll, in order, except paused and excluded ones. Not
-        for ``*``.
-
-        ``existing(prefix)`` lists the queues that have ready jobs and start with ``prefix``.
-        """
-        names: dict[str, None] = {}
-        for pattern in self.patterns:
-            found = existing(pattern[:-1]) if pattern.endswith("*") else (pattern,)
-            names.update(dict.fromkeys(found))
-        return [name for name in names if name not in paused and not self.excludes(name)]
 
 
 class Wakeup(Protocol):

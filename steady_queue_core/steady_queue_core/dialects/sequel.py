@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from ..features.retention.period import Period
 from ..progress import Progress
-from .records import EnqueuedJob, NewJob, StepRecord
+from .held_rows import StepRecord
+from .records import EnqueuedJob, NewJob
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ from .enqueueing import enqueue_with_outcome
 from .joins import Joins
 from .operations import Operations
 from .outcome import Outcome
-from .portable.checkpoints import end_checkpoints, last_progress, store_checkpoints
+from .portable.checkpoints import end_checkpoints, last_progress
+from .portable.held_rows import upsert_held
 from .portable.sequels import (
     follow_ups_of,
     keep,
@@ -22,7 +23,7 @@ from .portable.sequels import (
     with_one_outcome_a_job,
     write_metadata,
 )
-from .portable.steps import begun_sleeps, end_steps, store_steps
+from .portable.steps import begun_sleeps, end_steps
 from .unique_keys import UniqueKeys, keys_of
 
 
@@ -67,13 +68,13 @@ def keep_jobs(settling: Settling) -> None:
 
 def settle_checkpoints(settling: Settling) -> None:
     """Store the last progress; delete the checkpoints of jobs that have succeeded."""
-    store_checkpoints(settling.connection, last_progress(settling.held))
+    upsert_held(settling.connection, last_progress(settling.held))
     end_checkpoints(settling.connection, settling.held)
 
 
 def settle_steps(settling: Settling) -> None:
     """Store the sleeps that have begun; delete the steps of jobs that are deleted."""
-    store_steps(settling.connection, begun_sleeps(settling.held))
+    upsert_held(settling.connection, begun_sleeps(settling.held))
     end_steps(settling.connection, settling.held)
 
 

@@ -8,13 +8,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 
-from ..records import (
-    EXECUTION_COLUMNS,
-    JOB_COLUMNS,
-    ClaimedJob,
-    ProcessIdentity,
-    QueueSelector,
-)
+from ..queue_selector import QueueSelector
+from ..records import EXECUTION_COLUMNS, JOB_COLUMNS, ClaimedJob, ProcessIdentity
 from .clock import aware
 from .listing import excluded_ranges, paused_queues
 from .models import model, moved

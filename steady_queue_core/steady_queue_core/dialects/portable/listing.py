@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..records import QueueSelector
+from ..queue_selector import QueueSelector
 from .models import model
 
 LAST_CODE_POINT = 0x10FFFF
