@@ -74,7 +74,7 @@ def settle_checkpoints(settling: Settling) -> None:
 
 def settle_steps(settling: Settling) -> None:
     """Store the sleeps that have begun; delete the steps of jobs that are deleted."""
-    upsert_held(settling.connection, begun_sleeps(settling.held))
+    upsert_held(settling.connection, [step.row for step in begun_sleeps(settling.held)])
     end_steps(settling.connection, settling.held)
 
 

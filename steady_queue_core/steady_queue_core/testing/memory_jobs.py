@@ -124,8 +124,8 @@ class MemoryJobs:
             setattr(job.row, name, value)
         if outcome.destination is Destination.FAILED:
             job.put("failedexecution", FailedExecution(message=outcome.message))
-        for change in last_progress([outcome]):
-            write(job, change, self.memory)
+        for row in last_progress([outcome]):
+            write(job, row, self.memory)
         for step in begun_sleeps([outcome]):
             job.steps[step.name] = step
         sequel, checkpoint = outcome.sequel or Sequel(), getattr(job.row, "checkpoint", None)

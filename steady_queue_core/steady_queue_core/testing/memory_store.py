@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import CheckpointChange, StepRecord
-from ..dialects.portable.checkpoints import checkpoint_row
+from ..dialects import CheckpointChange, HeldRow, StepRecord
+from ..dialects.portable import storable
+from ..dialects.portable.held_rows import model_of
 from .memory import Memory, MemoryJob
 
 
@@ -22,7 +23,7 @@ class MemoryStore:
         with self.memory.lock:
             job = self.memory.held(change.job_id, change.token)
             if job is not None:
-                write(job, change, self.memory)
+                write(job, change.row, self.memory)
             return job is not None
 
     def load(self, job_id: int) -> tuple[int, Any] | None:
@@ -45,11 +46,12 @@ class MemoryStore:
         return self.memory.held(job_id, token) is not None
 
 
-def write(job: MemoryJob, change: CheckpointChange, memory: Memory) -> None:
+def write(job: MemoryJob, row: HeldRow, memory: Memory) -> None:
     """Change the checkpoint of a job, or the progress, or both."""
-    new, known = checkpoint_row(change, memory.current_time()), getattr(job.row, "checkpoint", None)
+    new = model_of(row, storable(memory.current_time()))
+    known = getattr(job.row, "checkpoint", None)
     if known is None:
         job.put("checkpoint", new)
     else:
-        for name in change.changed_columns:
+        for name in row.changed:
             setattr(known, name, getattr(new, name))

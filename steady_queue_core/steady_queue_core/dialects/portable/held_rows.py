@@ -50,11 +50,12 @@ def upsert_held(connection: BaseDatabaseWrapper, rows: Sequence[HeldRow]) -> Non
         return
     present = storable(present_time(connection))
     for (table, changed), some in groupby(rows, lambda row: (row.table, row.changed)):
-        made = [_model_of(row, present) for row in some]
+        made = [model_of(row, present) for row in some]
         upsert(connection, made, table.key, changed)
 
 
-def _model_of(row: HeldRow, present: Any) -> Any:
+def model_of(row: HeldRow, present: Any) -> Any:
+    """Return the unsaved row of a job that has none."""
     table = row.table
     values = dict(zip(table.columns, row.values, strict=True))
     return model(table.model)(job_id=row.job_id, token=row.token, **values, **{table.time: present})

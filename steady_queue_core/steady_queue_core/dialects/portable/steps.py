@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..held_rows import HeldRow
+from ..held_rows import StepRecord
 from ..outcome import Ending, Outcome
 from .models import model
 
 
-def begun_sleeps(held: Iterable[Outcome]) -> list[HeldRow]:
+def begun_sleeps(held: Iterable[Outcome]) -> list[StepRecord]:
     """Return the sleeps that attempts have begun whose jobs have not succeeded."""
     return [
-        step._replace(job_id=outcome.job_id, token=outcome.token).row
+        step._replace(job_id=outcome.job_id, token=outcome.token)
         for outcome in sorted(held, key=lambda outcome: outcome.job_id)
         if outcome.sequel is not None and outcome.ending is not Ending.FINISHED
         for step in outcome.sequel.sleeps
