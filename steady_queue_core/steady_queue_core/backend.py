@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
-from django.core.checks import CheckMessage, Error
+from django.core.checks import CheckMessage
 from django.core.exceptions import ImproperlyConfigured
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -27,18 +27,23 @@ from django.db.models import Model
 from . import arguments
 from .admission import Admission, Newcomer
 from .arguments import PayloadLimits
+from .backend_checks import missing_app, wrong_options
 from .backend_options import BackendOptions, ErrorReporter
+from .backend_results import (
+    complete,
+    duplicate_of,
+    result_of_call,
+    show_others,
+    stored_job,
+    stored_results,
+)
 from .compat import (
     BaseTaskBackend,
     Task,
     TaskResult,
-    TaskResultDoesNotExist,
-    TaskResultStatus,
     task_enqueued,
 )
 from .concurrency import ConcurrencyLimit
-from .configuration import ConfigurationError
-from .configuration.per_queue import PerQueue
 from .dialects import (
     BatchClosed,
     EnqueuedJob,
@@ -49,27 +54,25 @@ from .dialects import (
     fair_queues_in,
 )
 from .encoded_call import EncodedCall
-from .errors import AlreadyFinished, DuplicateTask, SteadyQueueError
-from .fair_queues import OPTION as FAIR_QUEUES
+from .errors import AlreadyFinished, SteadyQueueError
 from .features.declared import DEFAULTED, DEMANDING
 from .features.delivery.options import AT_MOST_ONCE
 from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
-from .queue_limits import OPTION as QUEUE_LIMITS
 from .rates.limit import RateLimit
 from .tasks.callbacks import require_callbacks, resolved
 from .tasks.checkpoint_store import DatabaseStore
 from .tasks.current_batch import batch_of_call
-from .tasks.definition import SteadyQueueTask, require_declared
+from .tasks.definition import SteadyQueueTask
 from .tasks.fair_calls import fair_key_of_call
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.notes import Store
 from .tasks.placement import beside
+from .tasks.registry import require_declared
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
-from .tasks.task_result import SteadyQueueTaskResult
 from .tasks.task_signals import Audience, send_task_signal
 from .tasks.unique_calls import key_of_call
 from .tasks.validation import (
@@ -79,7 +82,7 @@ from .tasks.validation import (
     require_valid,
     with_any_context,
 )
-from .timezones import from_utc, to_utc
+from .timezones import to_utc
 
 if TYPE_CHECKING:
     from .models import RecurringTask
@@ -285,7 +288,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         stored = self._store(calls)
         results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
         if any(new.is_duplicate for new in stored):
-            self._show_others(stored, results)
+            show_others(stored, results, self.results_of)
         if Audience().hears(task_enqueued):
             for new, result in zip(stored, results, strict=True):
                 if new.job_id is not None and not new.is_duplicate:
@@ -294,106 +297,28 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def new_result(self, call: EncodedCall, new: EnqueuedJob | None = None) -> TaskResult:
         """Return the result of a call that has not run. ``new`` is ``None`` until it is stored."""
-        discarded = new is not None and new.job_id is None
-        return SteadyQueueTaskResult(
-            task=call.task,
-            id="" if new is None or new.job_id is None else str(new.job_id),
-            status=TaskResultStatus.FAILED if discarded else TaskResultStatus.READY,
-            enqueued_at=from_utc(new.enqueued_at) if new is not None else None,
-            started_at=None,
-            finished_at=None,
-            last_attempted_at=None,
-            args=list(call.args),
-            kwargs=dict(call.kwargs),
-            backend=self.alias,
-            errors=[],
-            worker_ids=[],
-            discarded=discarded,
-            duplicate=new is not None and new.is_duplicate,
-            metadata={} if call.metadata is None else JobMetadata.read(call.metadata).shown,
-        )
+        return result_of_call(call, self.alias, new)
 
     def get_result(self, result_id: str) -> TaskResult:
         """Return the current result of a job. Raises ``TaskResultDoesNotExist``."""
-        from .models.job import find_job
-
-        job = find_job(self.database, result_id)
-        if job is None:
-            raise TaskResultDoesNotExist(result_id)
-        return task_result_of(job)
-
-    def _show_others(self, stored: Sequence[EnqueuedJob], results: list[TaskResult]) -> None:
-        """Put the results of the jobs that have the keys of others in place of theirs."""
-        others = [new.job_id for new in stored if new.is_duplicate and new.job_id is not None]
-        found = self._results_of(others)
-        for number, new in enumerate(stored):
-            # A job that is not preserved may have finished meanwhile.
-            if new.is_duplicate and (result := found.get(new.job_id)) is not None:
-                results[number] = _marked(result)
-
-    def _results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
-        """Return the results of those of these jobs that exist."""
-        jobs = self._model_of_jobs._default_manager.using(self.database)
-        found: dict[int | None, TaskResult] = {}
-        for start in range(0, len(job_ids), MOST_READ):
-            some = jobs.filter(pk__in=job_ids[start : start + MOST_READ])
-            rows: Any = some.select_related("claimedexecution", "failedexecution")
-            found |= {job.pk: task_result_of(job) for job in rows}
-        return found
+        return task_result_of(stored_job(self.database, result_id))
 
     def cancel(self, result_id: str) -> bool:
         """Cancel the job of a result; return whether it was waiting or running.
 
         Raises ``TaskResultDoesNotExist``.
         """
-        from .models.job import find_job
+        return bool(stored_job(self.database, result_id).cancel())
 
-        job = find_job(self.database, result_id)
-        if job is None:
-            raise TaskResultDoesNotExist(result_id)
-        return job.cancel()
+    def results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
+        """Return the results of those of these jobs that exist."""
+        return stored_results(self.database, job_ids)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Report wrong ``OPTIONS``, or a missing app: without it no other check runs."""
+        """Report wrong ``OPTIONS``, or a missing app."""
         if self.stores_jobs and not apps.is_installed(APP):
-            return [
-                Error(
-                    f"TASKS[{self.alias!r}] is a backend of Steady Queue, whose app is not "
-                    "installed.",
-                    hint=f"Add {APP!r} to INSTALLED_APPS, and run: manage.py migrate",
-                    id="steady_queue.E010",
-                )
-            ]
-        try:
-            options = self.settings
-            options.resolve_backoff()
-            options.load_middleware()
-            options.load_error_reporter()
-        except (ConfigurationError, ValueError) as error:
-            problems = getattr(error, "problems", [str(error)])
-            return [Error(problem, id="steady_queue.E004") for problem in problems]
-        if options.database and options.database not in connections:
-            return [
-                Error(
-                    f"TASKS[{self.alias!r}]['OPTIONS']['database'] is {options.database!r}, which "
-                    f"is not in DATABASES ({', '.join(sorted(connections))}).",
-                    id="steady_queue.E004",
-                )
-            ]
-        declared: dict[str, PerQueue[Any] | None] = {
-            QUEUE_LIMITS: options.queue_limits,
-            FAIR_QUEUES: options.fair_queues,
-        }
-        return [
-            Error(
-                f"TASKS[{self.alias!r}]['OPTIONS'][{option!r}] names {entry!r}, but the "
-                f"QUEUES of this backend are {', '.join(map(repr, sorted(self.queues)))}.",
-                hint="Check the spelling, or add the queue to QUEUES.",
-                id="steady_queue.E004",
-            )
-            for option, found in declared.items()
-            for entry in (found.unused(self.queues) if found and self.queues else ())
-        ]
+            return [missing_app(self.alias, APP)]
+        return wrong_options(self.alias, lambda: self.settings, self.queues)
 
     def encode(
         self, task: Task, args: Any, kwargs: Any, *, intended_time: datetime | None = None
@@ -480,7 +405,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_tables(connection)
             raise
         except KeyTaken as taken:
-            raise self._duplicate(calls, taken) from None
+            raise duplicate_of(calls, taken, self.alias, self.results_of) from None
         except BatchClosed as closed:
             raise AlreadyFinished(
                 f"The calls were not enqueued: {closed}. Enqueue them outside, or in another batch."
@@ -489,20 +414,6 @@ class SteadyQueueBackend(BaseTaskBackend):
             connection, list(dict.fromkeys(call.task.queue_name for call in calls))
         )
         return stored
-
-    def _duplicate(self, calls: Sequence[EncodedCall], taken: KeyTaken) -> DuplicateTask:
-        """Return the error of a call whose key another job has, with the result of that job."""
-        call, job_id = calls[taken.number], taken.job_id
-        what = f"{call.task.module_path} was not enqueued: its unique key, {taken.key!r},"
-        if job_id is None:
-            return DuplicateTask(f"{what} is that of another call of the same bulk.")
-        result = self._results_of([job_id]).get(job_id)
-        if result is None:
-            other = EnqueuedJob(job_id, datetime.now(UTC), is_duplicate=True)
-            result = self.new_result(call, other)
-        return DuplicateTask(
-            f"{what} is taken by job {job_id}.", result=_marked(result), job_id=job_id
-        )
 
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
@@ -514,11 +425,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
         def insert() -> None:
             [stored] = self.insert([call])
-            changed = ("id", "status", "enqueued_at", "discarded")
-            # A duplicate is another job altogether.
-            names = [each.name for each in fields(stored)] if is_duplicate(stored) else changed
-            for name in names:
-                object.__setattr__(pending, name, getattr(stored, name))
+            complete(pending, stored)
 
         transaction.on_commit(insert, using=self.caller_database)
         return pending
@@ -558,17 +465,6 @@ class SteadyQueueBackend(BaseTaskBackend):
 
 def _scope_of(new: NewJob) -> Scope:
     return call_scope(new, new.limit.key if new.limit is not None else None)
-
-
-def is_duplicate(result: TaskResult) -> bool:
-    """Whether a result is that of another job, which has the unique key of the call."""
-    return bool(getattr(result, "duplicate", False))
-
-
-def _marked(result: TaskResult) -> TaskResult:
-    """Return the result of another job as what a call gets that was a duplicate of it."""
-    object.__setattr__(result, "duplicate", True)
-    return result
 
 
 def _sealed(new: NewJob, codec: PayloadCodec) -> NewJob:

@@ -12,7 +12,8 @@ from .admission import Newcomer
 from .arguments import TaskArgumentError
 from .compat import AnyTask, AnyTaskResult, GenericTask, InvalidTask, Task, task_backends
 from .errors import PartlyEnqueued
-from .tasks.definition import SteadyQueueTask, runs_ours
+from .tasks.definition import SteadyQueueTask
+from .tasks.registry import runs_ours
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -292,7 +292,7 @@ def test_any_worker_whose_project_has_the_admin_knows_the_task(with_admin: bool)
         f"if not {with_admin}:\n"
         "    settings.INSTALLED_APPS.remove('django.contrib.admin')\n"
         "django.setup()\n"
-        "from steady_queue_core.tasks.definition import known_task, registered_tasks\n"
+        "from steady_queue_core.tasks.registry import known_task, registered_tasks\n"
         f"print(getattr(known_task({ACT_ON_LIST!r}), 'module_path', None))\n"
         f"print({ACT_ON_LIST!r} in [each.module_path for each in registered_tasks()])\n"
     )

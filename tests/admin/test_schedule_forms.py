@@ -20,7 +20,7 @@ from steady_queue_core.models import RecurringExecution, RecurringTask
 from steady_queue_core.own_tasks import ACT_ON_LIST
 from steady_queue_core.schedules import definition
 from steady_queue_core.schedules.stored import definition_of
-from steady_queue_core.tasks.definition import find_task
+from steady_queue_core.tasks.registry import find_task
 
 from ..app.tasks import noop
 from .places import Scene, on_every_database

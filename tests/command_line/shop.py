@@ -15,7 +15,7 @@ from steady_queue_core.dialects.database import Database
 from steady_queue_core.dynamic_tasks import schedule_recurring_task
 from steady_queue_core.models import Job, Process, ProcessEnd, Queue, ReadyExecution
 from steady_queue_core.models.process import register
-from steady_queue_core.tasks import definition
+from steady_queue_core.tasks import registry
 
 from ..core.driver import Driver
 
@@ -44,7 +44,7 @@ class Shop:
     """A module ``shop.tasks``, and jobs, queues, processes and a schedule with its tasks."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(definition, "_registered", dict(definition._registered))
+        monkeypatch.setattr(registry, "_registered", dict(registry._registered))
         self.tasks: Any = ModuleType("shop.tasks")
         monkeypatch.setitem(sys.modules, "shop.tasks", self.tasks)
         exec(TASKS, self.tasks.__dict__)

@@ -9,7 +9,7 @@ import pytest
 from django.dispatch import Signal
 
 from steady_queue_core.compat import task_enqueued, task_finished, task_started
-from steady_queue_core.tasks import definition as registry
+from steady_queue_core.tasks import registry
 
 from .samples import (
     FRAMEWORK,

@@ -29,8 +29,7 @@ from steady_queue_core.compat import (
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
-from steady_queue_core.tasks import definition as registry
-from steady_queue_core.tasks import validation
+from steady_queue_core.tasks import registry, validation
 from steady_queue_core.tasks.definition import SteadyQueueTask
 
 from . import samples

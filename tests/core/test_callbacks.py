@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from steady_queue_core import task
 from steady_queue_core.checks import check_callbacks
@@ -21,7 +22,8 @@ from steady_queue_core.dialects import (
     Sequel,
 )
 from steady_queue_core.processes.worker.wire import read_outcome, write_outcome
-from steady_queue_core.tasks import definition
+from steady_queue_core.tasks import registry
+from steady_queue_core.tasks.copies import rebuilt
 
 from ..models.recurrence import tasks
 
@@ -31,7 +33,7 @@ HERE = __name__
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.TASKS = tasks("default") | {"elsewhere": tasks("nowhere")["default"]}
-    monkeypatch.setattr(definition, "_registered", dict(definition._registered))
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
 @task
@@ -123,7 +125,7 @@ def test_tasks_cannot_call_each_other_back_without_end() -> None:
 def test_a_cycle_behind_a_task_is_found_too() -> None:
     task(on_failure=f"{HERE}.second")(first)
     path, late = f"{HERE}.second", task(second)
-    definition._registered[path] = definition.rebuilt(
+    registry._registered[path] = rebuilt(
         late, job_metadata=task(on_success=f"{HERE}.first")(told.func).job_metadata
     )
     with pytest.raises(InvalidTask, match="without end"):
@@ -157,7 +159,7 @@ CLAIM: Any = ClaimedJob(
 
 
 def test_the_wire_carries_what_a_task_leaves() -> None:
-    at = definition.timezone.now()
+    at = timezone.now()
     jobs = [
         NewJob(queue_name="q", rank=-3, task_path="a.b", backend_name="x", arguments="[1]"),
         NewJob(

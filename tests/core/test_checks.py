@@ -32,7 +32,7 @@ from steady_queue_core.checks import settings as settings_checks
 from steady_queue_core.dialects import ProcessIdentity, QueueSelector, dialect_for
 from steady_queue_core.errors import DialectUnsupported
 from steady_queue_core.schedules import definition as recurring_task
-from steady_queue_core.tasks import definition as registry
+from steady_queue_core.tasks import registry
 
 from .samples import OURS, backend, configured, nothing
 

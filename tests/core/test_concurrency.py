@@ -22,7 +22,7 @@ from steady_queue_core.models import (
     ScheduledExecution,
     Semaphore,
 )
-from steady_queue_core.tasks.definition import find_task
+from steady_queue_core.tasks.registry import find_task
 
 from ..app.models import Item
 from ..models.everywhere import on_every_database

@@ -14,7 +14,7 @@ from steady_queue_core.checks import check_transactional_tasks
 from steady_queue_core.compat import InvalidTask
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.models import Job
-from steady_queue_core.tasks import definition
+from steady_queue_core.tasks import registry
 from steady_queue_core.tasks.metadata import NONE, JobMetadata
 
 from ..models.recurrence import BACKEND, tasks
@@ -204,7 +204,7 @@ def test_transactional_tasks_are_warned_of_where_they_keep_others_waiting(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": []}}
-    monkeypatch.setattr(definition, "_registered", {exactly.module_path: exactly})
+    monkeypatch.setattr(registry, "_registered", {exactly.module_path: exactly})
     [found] = check_transactional_tasks(None)
     assert found.id == "steady_queue.W015"
     assert f"is delivered transactionally: {PATH}.exactly." in found.msg
@@ -214,5 +214,5 @@ def test_transactional_tasks_are_warned_of_where_they_keep_others_waiting(
     [found] = check_transactional_tasks(None)
     assert found.id == "steady_queue.W016"
     assert f"no model of the project is written: {PATH}.exactly." in found.msg
-    monkeypatch.setattr(definition, "_registered", {once.module_path: once})
+    monkeypatch.setattr(registry, "_registered", {once.module_path: once})
     assert check_transactional_tasks(None) == []

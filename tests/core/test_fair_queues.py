@@ -16,7 +16,7 @@ from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.configured_backends import fair_queues_on
 from steady_queue_core.dialects import fair_queues, fair_queues_in
 from steady_queue_core.fair_queues import FairQueues, is_weight
-from steady_queue_core.tasks import definition
+from steady_queue_core.tasks import registry
 
 BACKEND = "steady_queue_core.backend.SteadyQueueBackend"
 PATH = "TASKS['default']['OPTIONS']['fair_queues']"
@@ -199,7 +199,7 @@ def test_a_fair_key_in_a_queue_that_is_not_fair_is_a_warning(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {each.module_path: each for each in (fair, unfair, plain)}
-    monkeypatch.setattr(definition, "_registered", known)
+    monkeypatch.setattr(registry, "_registered", known)
     settings.TASKS = backends(default={"fair_queues": ["mail"]})
     [found] = check_fair_keys(None)
     assert (found.id, found.msg, found.hint) == (

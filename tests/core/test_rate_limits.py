@@ -23,8 +23,8 @@ from steady_queue_core import (
 from steady_queue_core.compat import InvalidTask
 from steady_queue_core.dialects import JobRate
 from steady_queue_core.models import Job
-from steady_queue_core.tasks.definition import find_task
 from steady_queue_core.tasks.metadata import JobMetadata
+from steady_queue_core.tasks.registry import find_task
 
 from ..app.models import Item
 from .samples import FRAMEWORK

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from steady_queue_core.errors import UnregisteredTaskError
-from steady_queue_core.tasks.definition import find_task
+from steady_queue_core.tasks.registry import find_task
 
 from . import samples
 from .samples import echo

@@ -22,7 +22,8 @@ from steady_queue_core.compat import (
 )
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job
-from steady_queue_core.tasks.definition import known_task, unregistered
+from steady_queue_core.tasks.registry import known_task
+from steady_queue_core.tasks.stand_ins import unregistered
 
 from ..app.models import Item
 from . import samples

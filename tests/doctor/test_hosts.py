@@ -11,6 +11,8 @@ import pytest
 
 from steady_queue_core.doctor import environment, examine, examine_job
 from steady_queue_core.tasks import definition
+from steady_queue_core.doctor import clock, examine, examine_job
+from steady_queue_core.tasks import registry
 
 from ..models.everywhere import on_every_database
 from ..models.recurrence import tasks
@@ -39,7 +41,7 @@ def test_a_clock_that_is_wrong(
 def test_task_modules_of_the_settings_are_imported(
     tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(definition, "_registered", dict(definition._registered))
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     (tmp_path / "doctors_tasks.py").write_text(
         "from steady_queue_core import task\n\n@task\ndef cure():\n    pass\n"
     )

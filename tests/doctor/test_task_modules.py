@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steady_queue_core.doctor import examine
-from steady_queue_core.tasks import definition
+from steady_queue_core.tasks import registry
 
 from .ward import Ward
 
@@ -18,7 +18,7 @@ from .ward import Ward
 def test_tasks_of_task_modules_are_there(
     tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(definition, "_registered", dict(definition._registered))
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     source = "from steady_queue_core import task\n\n@task\ndef cure():\n    pass\n"
     (tmp_path / "remote_tasks.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)

@@ -28,7 +28,8 @@ from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.retries import constant
-from steady_queue_core.tasks import definition, outbox
+from steady_queue_core.tasks import outbox, registry
+from steady_queue_core.tasks.copies import rebuilt
 from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..core.driver import Driver
@@ -241,12 +242,12 @@ def test_the_end_of_a_process_stores_the_callback(
 ) -> None:
     """Even where its task is not registered."""
     driver = Driver(using)
-    once = definition.rebuilt(work, max_attempts=1)
+    once = rebuilt(work, max_attempts=1)
     results = [once.enqueue(), once.enqueue()]
     claims = driver.claim()
     if not known:
-        monkeypatch.setattr(definition, "_registered", {})
-        monkeypatch.setattr(definition, "_variant", lambda path: None)
+        monkeypatch.setattr(registry, "_registered", {})
+        monkeypatch.setattr(registry, "_variant", lambda path: None)
     rescue(using, driver, {claims[0].job_id})
     monkeypatch.undo()
     assert calls(using, "told_of_failure") == [

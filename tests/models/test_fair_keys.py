@@ -28,7 +28,7 @@ from steady_queue_core.dynamic_tasks import schedule_recurring_task
 from steady_queue_core.models import Job
 from steady_queue_core.processes.worker.callbacks import with_callback
 from steady_queue_core.schedules import definition as schedules
-from steady_queue_core.tasks import definition
+from steady_queue_core.tasks import registry
 
 from ..core.driver import Driver
 from .everywhere import on_every_database
@@ -148,10 +148,10 @@ def test_a_callback_that_no_process_knows_has_the_empty_key(
     driver = Driver(using)
     [claim] = driver.claim()
     done = driver._run(claim)
-    known = {p: t for p, t in definition._registered.items() if p != told.module_path}
+    known = {p: t for p, t in registry._registered.items() if p != told.module_path}
     with monkeypatch.context() as patch:
-        patch.setattr(definition, "_registered", known)
-        patch.setattr(definition, "_variant", lambda path: None)
+        patch.setattr(registry, "_registered", known)
+        patch.setattr(registry, "_variant", lambda path: None)
         done = with_callback(done, claim)
     driver.settle(done)
     assert {*keys(using)} == {"x", "left", ""}

@@ -36,7 +36,7 @@ from steady_queue_core.models import (
     UniqueKey,
 )
 from steady_queue_core.retries import constant
-from steady_queue_core.tasks.definition import known_task
+from steady_queue_core.tasks.registry import known_task
 
 from .. import documents
 from ..core.driver import Driver

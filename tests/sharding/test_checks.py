@@ -13,7 +13,7 @@ from steady_queue_core.compat import Task, task_backends
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.configured_backends import own_backends
 from steady_queue_core.sharding import ShardedBackend
-from steady_queue_core.tasks import definition as registry
+from steady_queue_core.tasks import registry
 
 from ..core.samples import FRAMEWORK
 from .places import tasks_in

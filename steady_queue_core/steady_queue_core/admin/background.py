@@ -23,7 +23,10 @@ from ..listings.processes import listed_processes, workers_of
 from ..listings.selection import insisting
 from ..models import Pause
 from ..tasks.definition import rebuilt, undeclared
+from ..models import Job, Pause
+from ..tasks.copies import rebuilt
 from ..tasks.metadata import JobMetadata
+from ..tasks.stand_ins import undeclared
 from . import actions
 from .actions import log_act
 from .job_actions import JOB_ACTIONS, JobAction

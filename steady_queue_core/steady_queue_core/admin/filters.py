@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from ..dialects.database import Database
 from ..listings.damage import readable
 from ..models import Pause
-from ..tasks.definition import registered_tasks
+from ..tasks.registry import registered_tasks
 from . import databases
 from .batch_list import KINDS, STATUSES
 from .texts import name

@@ -21,7 +21,7 @@ from ..dialects import is_storable
 from ..listings.visibility import is_unrestricted
 from ..models import Job, Pause, Process, RecurringTask
 from ..overview import WINDOWS, Overview, Scope
-from ..tasks.definition import registered_tasks
+from ..tasks.registry import registered_tasks
 from . import databases, overview_tables, texts
 from .base import QueueAdmin
 from .error_groups import RETRY_ALL

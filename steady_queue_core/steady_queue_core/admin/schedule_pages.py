@@ -21,7 +21,7 @@ from ..errors import RecurringTaskError
 from ..listings.damage import ERRORS, is_damage
 from ..models import RecurringTask
 from ..schedules.definition import is_registered
-from ..tasks.definition import registered_tasks
+from ..tasks.registry import registered_tasks
 from . import databases, texts
 from .actions import add_history, log_action
 from .schedule_forms import NOTHING, AddScheduleForm, ChangeScheduleForm, ScheduleForm

@@ -31,7 +31,7 @@ def check_durations(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 
 def _durations() -> dict[tuple[str, str], timedelta | None]:
     """Return what the limits of tasks say, by the database of the jobs and the path of the task."""
-    from ..tasks.definition import registered_tasks
+    from ..tasks.registry import registered_tasks
 
     backends = known_backends()
     return {

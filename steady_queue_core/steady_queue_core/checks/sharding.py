@@ -75,7 +75,7 @@ def _tasks_of_shards() -> Iterator[tuple[Any, list[Any]]]:
     try:
         from ..compat import task_backends
         from ..sharding import ShardedBackend
-        from ..tasks.definition import registered_tasks
+        from ..tasks.registry import registered_tasks
 
         aliases = list(task_backends)
     except ImproperlyConfigured:

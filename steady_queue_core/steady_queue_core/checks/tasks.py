@@ -57,7 +57,7 @@ def check_task_modules(
 
 def _shared_limits(name: str, told: Callable[[Any], Any]) -> dict[tuple[str, str], Any]:
     """Return the tasks of each group and key of the limits of this ``name``, by what these say."""
-    from ..tasks.definition import registered_tasks
+    from ..tasks.registry import registered_tasks
 
     limits: dict[tuple[str, str], dict[Any, list[str]]] = {}
     for task in registered_tasks():
@@ -113,7 +113,7 @@ def check_rates(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
 def check_fair_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W018: the queues of tasks with fair keys are fair."""
     try:
-        from ..tasks.definition import registered_tasks
+        from ..tasks.registry import registered_tasks
 
         backends = known_backends()
         plain: dict[tuple[str, str], list[str]] = {}
@@ -161,7 +161,7 @@ def check_transactional_tasks(
     be part of its transaction."""
     try:
         from ..features.delivery.options import TRANSACTIONAL
-        from ..tasks.definition import registered_tasks
+        from ..tasks.registry import registered_tasks
 
         backends = known_backends()
         found: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ from ..compat import (
 from ..configuration import Configuration
 from ..configuration.errors import suggest
 from ..processes.supervisor.launch import import_tasks
-from ..tasks.definition import known_task, registered_tasks, runs_ours
+from ..tasks.registry import known_task, registered_tasks, runs_ours
 from .context import Context
 from .databases import require_usable
 from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE, Refusal

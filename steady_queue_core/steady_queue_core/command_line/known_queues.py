@@ -13,7 +13,7 @@ from ..listings.processes import listed_processes
 from ..listings.queues import listed_queues
 from ..models import RecurringTask
 from ..processes.supervisor.launch import import_tasks
-from ..tasks.definition import registered_tasks
+from ..tasks.registry import registered_tasks
 
 
 class KnownQueues:

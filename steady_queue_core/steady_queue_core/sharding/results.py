@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from ..compat import TaskResult
-from ..tasks.definition import rebuilt
+from ..tasks.copies import rebuilt
 from ..tasks.task_result import SteadyQueueTaskResult
 
 SEPARATOR = ":"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compat import Task
-from ..tasks.definition import rebuilt
+from ..tasks.copies import rebuilt
 from ..tasks.validation import MOST_VALID
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from ..compat import InvalidTask, Task
 from ..features.callbacks.options import CALLBACKS, ON_FAILURE, ON_SUCCESS, Callback
-from .definition import known_task, rebuilt, registered_tasks
+from .copies import rebuilt
 from .metadata import JobMetadata
 from .placement import alias_beside
+from .registry import known_task, registered_tasks
 from .signature import signature_of
 
 #: What a callback is called with, in samples: the id of the result; and of a failure, the path of

@@ -1,15 +1,11 @@
-"""Tasks of Steady Queue: the decorator, the task class, and the registry of runnable tasks."""
+"""Tasks of Steady Queue: the decorator, and the task class."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from importlib import import_module
-from pickle import PicklingError
-from types import ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -35,16 +31,13 @@ from ..compat import (
     DEFAULT_TASK_PRIORITY,
     DEFAULT_TASK_QUEUE_NAME,
     AnyTask,
-    BaseTaskBackend,
     GenericTask,
     InvalidTask,
-    InvalidTaskBackend,
     Task,
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
 from ..configuration.errors import suggest
-from ..errors import UnregisteredTaskError
 from ..features.callbacks.options import require_declared_options
 from ..features.delivery.options import Delivery
 from ..features.expiry.options import Expires
@@ -55,9 +48,10 @@ from ..retries import Backoff
 from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
+from .copies import field_names, rebuilt, reduced
 from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
-from .own_tasks import own_task_at
+from .registry import QueuedTask, known_task, register, runs_ours
 from .shard_calls import checked_shard_key
 from .signature import location_of, require_fit
 from .task_context import SteadyQueueTaskContext
@@ -66,12 +60,9 @@ from .task_result import SteadyQueueTaskResult
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Tasks by module path. A row can only choose among these.
-_registered: dict[str, Task] = {}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
+class SteadyQueueTask(QueuedTask, GenericTask[P, R], Generic[P, R]):
     """A task with the options of Steady Queue."""
 
     #: Most attempts of a job; ``None``: the backend's ``max_attempts``.
@@ -120,18 +111,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             register(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what differs from the declared task: limits and keys may have functions without a
-        name."""
-        path = self.module_path
-        declared = _declared(path, sys.modules.get(path.rpartition(".")[0]))
-        if type(declared) is not type(self):
-            raise PicklingError(f"Task {path!r} is not declared in this process.")
-        changes = {
-            name: getattr(self, name)
-            for name in sorted(_field_names(type(self)) - {"func"})
-            if getattr(self, name) != getattr(declared, name)
-        }
-        return unpickled, (path, changes)
+        return reduced(self)
 
     def __copy__(self) -> Self:
         return self
@@ -367,7 +347,7 @@ def task(
     Like Django's own decorator, but with the options of ``SteadyQueueTask`` on every version of
     Django. A backend with a task class of its own ignores them.
     """
-    own = _field_names(SteadyQueueTask) - _field_names(Task) - _NO_OPTIONS
+    own = field_names(SteadyQueueTask) - field_names(Task) - _NO_OPTIONS
     stored = {name: options.pop(name) for name in of_jobs.OPTIONS if name in options}
     for name in sorted(options.keys() - own):
         near = suggest(name, {*own, *of_jobs.OPTIONS})
@@ -382,7 +362,7 @@ def task(
             task_class = (
                 SteadyQueueTask  # Backends without a task class of their own accept this one.
             )
-        known = _field_names(task_class)
+        known = field_names(task_class)
         return task_class(
             func=func,
             priority=priority,
@@ -399,7 +379,7 @@ def task(
 def _unknown_option(name: str) -> str:
     """Return what to say of an option that ``using()`` has not."""
     told = f"using() got an unexpected keyword argument {name!r}"
-    if name in _field_names(SteadyQueueTask) - _NO_OPTIONS:
+    if name in field_names(SteadyQueueTask) - _NO_OPTIONS:
         return f"{told}; only @task has this option"
     known: Any = SteadyQueueTask.using
     return f"{told}; {suggest(name, known.__kwdefaults__)}"
@@ -407,142 +387,3 @@ def _unknown_option(name: str) -> str:
 
 #: The fields of a task that are not options of ``@task`` under their own names.
 _NO_OPTIONS = {"delay", "concurrency", "rate", "job_metadata"}
-
-
-def _field_names(task_class: type[Task]) -> set[str]:
-    return {each.name for each in fields(task_class)}
-
-
-def runs_ours(backend: BaseTaskBackend) -> bool:
-    """Whether a backend is part of Steady Queue."""
-    return issubclass(backend.task_class, SteadyQueueTask)
-
-
-def register(task: Task) -> None:
-    """Register ``task``, so that jobs can name it. Decorating the function again replaces it, as
-    do the variants with a limit that ``@limits_concurrency`` and ``@limits_rate`` create."""
-    known = _registered.get(task.module_path)
-    if known is None or known.func is not task.func or _limits(task) != _limits(known):
-        _registered[task.module_path] = task
-
-
-def _limits(task: Task) -> tuple[int, int]:
-    # By identity: each decoration makes others.
-    return id(getattr(task, "concurrency", None)), id(getattr(task, "rate", None))
-
-
-def registered_tasks() -> list[Task]:
-    """Return all tasks that are registered so far."""
-    return list(_registered.values())
-
-
-def known_task(path: str) -> Task | None:
-    """Return the task at ``path`` as ``find_task`` does, or ``None``."""
-    return _registered.get(path) or own_task_at(path) or _variant(path)
-
-
-def find_task(path: str) -> Task:
-    """Return the task that is declared at ``path`` for a backend of Steady Queue: decorated for it,
-    or made by ``using(backend=...)`` in the module of its function.
-
-    Never imports anything, except where a task of Steady Queue itself is. Raises
-    ``UnregisteredTaskError``.
-    """
-    task = known_task(path)
-    if task is None:
-        raise UnregisteredTaskError(
-            f"Task {path!r} is not registered in this process. Define it with @task in the "
-            "tasks.py of an installed app, or name its module in "
-            "STEADY_QUEUE['task_modules']; if it was renamed, keep the old name until its "
-            "jobs are done."
-        )
-    return task
-
-
-def require_declared(task: Task) -> None:
-    """Raise ``InvalidTask`` for a task of another backend that is not declared for workers."""
-    if known_task(task.module_path) is not None:
-        return
-    module, _, name = task.module_path.rpartition(".")
-    raise InvalidTask(
-        f"{task.module_path} is not declared for {task.backend!r} or another backend of Steady "
-        f"Queue: its workers would refuse to run it. Declare it in {module}: "
-        f"{name}_queued = {name}.using(backend={task.backend!r})"
-    )
-
-
-def _variant(path: str) -> Task | None:
-    """Return the variant for Steady Queue that the module of ``path`` makes of another task."""
-    module = sys.modules.get(path.rpartition(".")[0])
-    for value in list(getattr(module, "__dict__", {}).values()):
-        # By type(): reading the __class__ of a lazy object would evaluate it.
-        if issubclass(type(value), Task) and value.module_path == path and _is_ours(value):
-            _registered[path] = value
-            return _registered[path]
-    return None
-
-
-def _is_ours(task: Task) -> bool:
-    try:
-        return runs_ours(task.get_backend())
-    except InvalidTaskBackend:
-        return False
-
-
-def rebuilt(task: Task, **changes: Any) -> Any:
-    """Return ``task`` with ``changes``, unvalidated: a job may be older than a setting that refuses
-    its task today."""
-    copy = object.__new__(type(task))
-    for each in fields(task):
-        object.__setattr__(copy, each.name, changes.get(each.name, getattr(task, each.name)))
-    return copy
-
-
-def unpickled(path: str, changes: dict[str, Any]) -> Any:
-    """Return the task that is declared at ``path`` with ``changes``. Raises ``ValueError``, as the
-    tasks of Django do."""
-    try:
-        module = import_module(path.rpartition(".")[0])
-    except (ImportError, ValueError):
-        module = None
-    declared = _declared(path, module)
-    if declared is None:
-        raise ValueError(f"Expected {path!r} to point to a Task instance.")
-    return rebuilt(declared, **changes)
-
-
-def _declared(path: str, module: ModuleType | None) -> Task | None:
-    """Return the task that a module has by this path, or that is registered by it."""
-    found: Any = getattr(module, path.rpartition(".")[2], None)
-    if issubclass(type(found), SteadyQueueTask) and found.module_path == path:
-        return cast("Task", found)
-    return known_task(path)
-
-
-def unregistered(path: str, backend: str) -> Task:
-    """Return a stand-in for an unregistered task, to show its results."""
-
-    def missing(*args: Any, **kwargs: Any) -> None:
-        raise UnregisteredTaskError(f"Task {path!r} is not registered in this process.")
-
-    missing.__module__, _, missing.__qualname__ = path.rpartition(".")
-    missing.__name__ = missing.__qualname__
-    return undeclared(missing, backend)
-
-
-def undeclared(function: Callable[..., Any], backend: str, **options: Any) -> Task:
-    """Return a task that is not validated, and that nobody finds."""
-    made = object.__new__(SteadyQueueTask)
-    # Not all of these have defaults in Django 6.0.
-    values: dict[str, Any] = {
-        "func": function,
-        "priority": DEFAULT_TASK_PRIORITY,
-        "backend": backend,
-        "queue_name": DEFAULT_TASK_QUEUE_NAME,
-        "run_after": None,
-        **options,
-    }
-    for each in fields(SteadyQueueTask):
-        value = values.get(each.name, each.default)
-        object.__setattr__(made, each.name, value)
-    return made

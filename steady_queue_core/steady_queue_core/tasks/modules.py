@@ -10,7 +10,7 @@ from django.apps import apps
 from django.conf import settings
 
 from ..dialects import QueueSelector
-from .definition import registered_tasks
+from .registry import registered_tasks
 
 #: Modules that ``task`` is imported from.
 SOURCES = ("steady_queue_core", "steady_queue_core.tasks", "django.tasks", "django_tasks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compat import Task, task_backends
-from .definition import rebuilt
+from .copies import rebuilt
 
 
 def beside(task: Task, backend: Any) -> Task:

@@ -15,8 +15,10 @@ from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..payloads.backends import limits_of
 from ..timezones import from_utc
-from .definition import find_task, rebuilt, unregistered
+from .copies import rebuilt
 from .metadata import JobMetadata
+from .registry import find_task
+from .stand_ins import unregistered
 from .stored_errors import items_of, stored_errors
 from .stored_payloads import call_text, result_text
 from .task_result import SteadyQueueTaskResult

@@ -14,7 +14,7 @@ from ..features.delivery.options import require_deliverable
 from ..features.time_limits.options import require_time_limit
 from ..timezones import to_due_time
 from .callbacks import require_callbacks
-from .definition import rebuilt
+from .copies import rebuilt
 from .metadata import NONE, JobMetadata
 from .signature import signature_of
 

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from ..backend import SteadyQueueBackend
 from ..backend_options import BackendOptions
+from ..backend_results import duplicate_of
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import ClaimedJob, Ending, EnqueuedJob, KeyTaken, Outcome
 from ..encoded_call import EncodedCall
@@ -69,7 +70,7 @@ class MemoryBackend(SteadyQueueBackend):
         try:
             return memory_of(self).enqueue([self.new_job(call) for call in calls])
         except KeyTaken as taken:
-            raise self._duplicate(calls, taken) from None
+            raise duplicate_of(calls, taken, self.alias, self.results_of) from None
 
     def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
         ready = memory_of(self).in_state(State.READY)
@@ -80,7 +81,7 @@ class MemoryBackend(SteadyQueueBackend):
                 return Full(each, length)
         return None
 
-    def _results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
+    def results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
         memory = memory_of(self)
         with memory.lock:
             jobs = {each: memory.jobs[each] for each in job_ids if each in memory.jobs}

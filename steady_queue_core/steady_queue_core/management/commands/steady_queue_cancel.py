@@ -19,7 +19,7 @@ from ...models.job_queryset import JobQuerySet
 from ...models.operations.cancel import STATES
 from ...printable import printable_lines
 from ...processes.supervisor.launch import import_tasks
-from ...tasks.definition import registered_tasks
+from ...tasks.registry import registered_tasks
 
 
 class Command(BaseCommand):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...backend import is_duplicate
+from ...backend_results import is_duplicate
 from ...dialects import Dialect, portable
 from ...errors import DuplicateTask
 from ...models import RecurringExecution, RecurringTask

@@ -17,9 +17,10 @@ from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED
 from ...payloads import PayloadError
 from ...project_code import contained
-from ...tasks.definition import find_task, known_task, rebuilt
+from ...tasks.copies import rebuilt
 from ...tasks.metadata import JobMetadata
 from ...tasks.placement import beside
+from ...tasks.registry import find_task, known_task
 from ...tasks.results import task_of
 from ...tasks.stored_payloads import call_text
 from ..base.log_context import about_job

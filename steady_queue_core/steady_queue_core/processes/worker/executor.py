@@ -30,8 +30,10 @@ from ...logging import OF_TASKS, about, get_logger, running_task
 from ...middleware import QuietCall
 from ...project_code import contained
 from ...tasks.cancellation import as_cancelled, is_requested
-from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
+from ...tasks.copies import rebuilt
+from ...tasks.definition import SteadyQueueTask
 from ...tasks.metadata import delivery_of
+from ...tasks.registry import find_task
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
 from ..base.connections import (

@@ -18,8 +18,8 @@ from ...features.time_limits.options import TimeLimit
 from ...logging import get_logger
 from ...tasks import cancellation
 from ...tasks.cancellation import is_requested
-from ...tasks.definition import registered_tasks
 from ...tasks.metadata import delivery_of
+from ...tasks.registry import registered_tasks
 from ..base.connections import close_own_connections, has_to_atidy
 from ..base.context import ProcessContext
 from ..base.log_context import about_job
