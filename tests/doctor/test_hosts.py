@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from steady_queue_core.doctor import environment, examine, examine_job
-from steady_queue_core.tasks import definition
-from steady_queue_core.doctor import clock, examine, examine_job
 from steady_queue_core.tasks import registry
 
 from ..models.everywhere import on_every_database

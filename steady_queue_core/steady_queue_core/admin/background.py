@@ -22,8 +22,6 @@ from ..features.time_limits.options import NEVER as NO_TIMEOUT
 from ..listings.processes import listed_processes, workers_of
 from ..listings.selection import insisting
 from ..models import Pause
-from ..tasks.definition import rebuilt, undeclared
-from ..models import Job, Pause
 from ..tasks.copies import rebuilt
 from ..tasks.metadata import JobMetadata
 from ..tasks.stand_ins import undeclared

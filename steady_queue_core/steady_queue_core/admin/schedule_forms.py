@@ -33,7 +33,6 @@ from ..schedules.once import AT
 from ..schedules.span import AnySchedule
 from ..schedules.stored import DEFINING
 from ..schedules.values import VALUES
-from ..tasks.definition import find_task
 from ..tasks.registry import find_task
 from .schedule_fields import (
     JSONField,

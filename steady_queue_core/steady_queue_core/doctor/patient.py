@@ -23,11 +23,8 @@ from ..listings.recurring import ListedSchedule, listed_schedules
 from ..models import ScheduledExecution
 from ..processes.base.registration import ProcessLocation
 from ..processes.supervisor.launch import import_tasks
-from ..tasks.definition import known_task
-from .finding import Finding, command, info, problem
 from ..tasks.registry import known_task
-from .ended import marked
-from .words import command
+from .finding import Finding, command, info, problem
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)

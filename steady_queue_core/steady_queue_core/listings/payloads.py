@@ -20,7 +20,7 @@ from ..configuration.options import HIDDEN_ARGUMENTS
 from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..printable import printable
-from ..tasks.definition import find_task
+from ..tasks.registry import find_task
 from ..tasks.signature import read_signature, takes_any_position
 from ..tasks.stored_payloads import call_text, result_text
 

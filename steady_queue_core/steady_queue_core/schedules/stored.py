@@ -17,13 +17,10 @@ from ..models import RecurringTask
 from ..payloads import recurring_scope
 from ..payloads.backends import codec_of
 from ..tasks.model_arguments import require_permitted_models
+from ..tasks.registry import find_task
 from . import policies, validators
 from .cron import Schedule, split_zone
 from .definition import find, require_configurable
-from ..tasks.registry import find_task
-from . import catch_up, validators
-from .cron import Schedule
-from .definition import RecurringDefinition, find, require_configurable
 from .interval import EVERY, Interval
 from .once import AT, Once
 from .span import AnySchedule, Span, policy_for

@@ -11,8 +11,6 @@ from typing import Any
 from ..compat import InvalidTask, InvalidTaskBackend, task_backends
 from ..dialects.database import Database
 from ..schedules.values import RecurringDefinition
-from ..tasks.definition import rebuilt
-from ..schedules.definition import RecurringDefinition
 from ..tasks.copies import rebuilt
 from . import routing
 from .backend import ShardedBackend

@@ -47,7 +47,7 @@ class MemoryBackend(SteadyQueueBackend):
     @property
     def results(self) -> list[TaskResult]:
         """What was enqueued, in that order."""
-        return list(self._results_of(list(memory_of(self).jobs)).values())
+        return list(self.results_of(list(memory_of(self).jobs)).values())
 
     def clear(self) -> None:
         """Forget all jobs."""
@@ -58,7 +58,7 @@ class MemoryBackend(SteadyQueueBackend):
 
     def get_result(self, result_id: str) -> TaskResult:
         job_id = parse_job_id(result_id)
-        found = self._results_of([] if job_id is None else [job_id])
+        found = self.results_of([] if job_id is None else [job_id])
         if not found:
             raise TaskResultDoesNotExist(result_id)
         return found[job_id]
