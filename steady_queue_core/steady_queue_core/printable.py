@@ -1,4 +1,4 @@
-"""Escapes text so that it cannot control a terminal or forge a log record."""
+"""Escapes text so that it cannot control a terminal or forge a log record, or can be stored."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ UNSAFE = re.compile(
 )
 UNSAFE_WITHIN_LINES = re.compile(f"(?!\n){UNSAFE.pattern}")
 UNSAFE_WITHIN_TEXT = re.compile(f"(?![\n\t]){UNSAFE.pattern}")
+#: Most characters that are stored of a message, and of a path or a name.
+LONGEST_MESSAGE, LONGEST_PATH = 2_048, 255
 
 
 def printable(text: str) -> str:
@@ -46,6 +48,20 @@ def hanging(text: str) -> str:
     """Return the printable lines of ``text``, all but the first one indented: none can pass for
     another message."""
     return printable_lines(text).replace("\n", "\n    ")
+
+
+def storable(text: str) -> str:
+    """Return ``text`` with an escape for each character that a database rejects."""
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def bounded(text: str, longest: int) -> str:
+    """Return storable ``text``, its middle cut if it is longer than ``longest`` characters."""
+    if len(text) > longest:
+        note = f"\n... {len(text) - longest} characters cut ...\n"
+        half = max(0, longest - len(note)) // 2
+        text = text[:half] + note + text[len(text) - half :] if half else text[:longest]
+    return storable(text)
 
 
 def printable_value(value: Any) -> Any:

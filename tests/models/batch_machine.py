@@ -28,11 +28,11 @@ from steady_queue_core.arguments import decode_call
 from steady_queue_core.bulk import Call
 from steady_queue_core.dialects import ClaimedJob, Link
 from steady_queue_core.errors import Preempted
+from steady_queue_core.features.steps.sleep import DurableSleep
 from steady_queue_core.models import BatchMember, Job, JobBatch
 from steady_queue_core.models.operations.batch_maintenance import BatchMaintenance, FinishedBatches
 from steady_queue_core.processes.worker.attempt import Attempt
 from steady_queue_core.tasks import current_batch
-from steady_queue_core.tasks.durable_sleep import DurableSleep
 
 from . import batch_ledger as ledgers
 from .batch_ledger import FAILURES, NAP, SUCCESS, WAITING, BatchLedger, BatchWanted, Member, Wait

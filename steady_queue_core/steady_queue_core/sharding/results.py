@@ -12,6 +12,8 @@ from django.db import transaction
 from ..compat import TaskResult
 from ..tasks.copies import rebuilt
 from ..tasks.task_result import SteadyQueueTaskResult
+from ..tasks.definition import rebuilt
+from ..tasks.task_result import SteadyQueueTaskResult, evolve
 
 SEPARATOR = ":"
 
@@ -37,8 +39,7 @@ def _take_over(outer: TaskResult, alias: str, shard: str, inner: TaskResult) -> 
         "backend": alias,
         "task": rebuilt(inner.task, backend=alias),
     }
-    for name, value in values.items():
-        object.__setattr__(outer, name, value)
+    evolve(outer, **values)
 
 
 def joined(shard: str, job_id: str) -> str:

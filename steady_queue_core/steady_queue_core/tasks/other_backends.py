@@ -9,6 +9,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from ..compat import BaseTaskBackend, Task, TaskResult, TaskResultStatus, normalize_json
+from .task_result import evolve
 
 #: The fields of a result until the task is enqueued.
 PENDING: dict[str, Any] = {
@@ -36,7 +37,7 @@ def enqueue(
     def enqueue_now() -> None:
         dated = task.dated()
         _copy_state(result, backend.enqueue(dated, list(args), dict(kwargs)))
-        object.__setattr__(result, "task", dated)
+        evolve(result, task=dated)
 
     using = _open_transaction() if task.enqueue_on_commit else None
     if using is None:
@@ -67,6 +68,5 @@ def _open_transaction() -> str | None:
 
 
 def _copy_state(result: TaskResult, found: TaskResult) -> None:
-    for field in fields(found):
-        if field.name not in ("task", "args", "kwargs"):
-            object.__setattr__(result, field.name, getattr(found, field.name))
+    names = {each.name for each in fields(found)} - {"task", "args", "kwargs"}
+    evolve(result, **{name: getattr(found, name) for name in names})

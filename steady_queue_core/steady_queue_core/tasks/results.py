@@ -21,7 +21,7 @@ from .registry import find_task
 from .stand_ins import unregistered
 from .stored_errors import items_of, stored_errors
 from .stored_payloads import call_text, result_text
-from .task_result import SteadyQueueTaskResult
+from .task_result import SteadyQueueTaskResult, evolve
 
 if TYPE_CHECKING:
     from ..models import Job
@@ -110,7 +110,7 @@ def task_result_of(job: Job) -> TaskResult:
         progress=job.progress,
     )
     if job.return_value is not None:
-        object.__setattr__(result, "_return_value", _value_of(job))
+        evolve(result, _return_value=_value_of(job))
     return result
 
 

@@ -17,11 +17,11 @@ from ..dialects import StepRecord
 from ..durations import LONGEST
 from ..errors import StepRefusedError
 from ..features.delivery.options import AT_MOST_ONCE, TRANSACTIONAL
+from ..features.steps.sleep import DurableSleep, end_of_sleep
 from ..middleware import QuietCall
 from ..payloads import Scope, step_scope
 from .attempt_payloads import AttemptPayloads
 from .claim_hold import ClaimHold
-from .durable_sleep import DurableSleep, end_of_sleep
 from .running_steps import RunningSteps
 from .step_order import StepOrder, checked_name, taken_twice
 

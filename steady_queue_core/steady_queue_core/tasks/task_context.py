@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.utils.asyncio import async_unsafe
 
 from ..compat import AnyTask, TaskContext
-from .attempt_ending import AttemptEnding
+from ..features.attempt_ending import AttemptEnding
 from .cancellation import is_requested
 
 P = ParamSpec("P")

@@ -54,8 +54,7 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
         self._take_over(await self.task.get_backend().aget_result(self.id))
 
     def _take_over(self, present: TaskResult) -> None:
-        for name in _CHANGING:
-            object.__setattr__(self, name, getattr(present, name))
+        evolve(self, **{name: getattr(present, name) for name in _CHANGING})
 
     def wait(self, timeout: float | timedelta | None = None) -> SteadyQueueTaskResult[P, R]:
         """Wait until the job has ended, at most ``timeout`` seconds; return this result, refreshed.
@@ -110,3 +109,9 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
         if isinstance(value, PayloadError):
             raise value
         return cast(R, value)
+
+
+def evolve(result: TaskResult, /, **changes: Any) -> None:
+    """Change fields of a result, which is frozen for everybody else."""
+    for name, value in changes.items():
+        object.__setattr__(result, name, value)

@@ -10,7 +10,7 @@ from typing import Any
 import sentry_sdk
 
 from ...endings import Snooze
-from ...tasks.attempt_ending import AttemptEnding
+from ...features.attempt_ending import AttemptEnding
 from ..harmless import harmless
 from . import check_ins, failures, names, spans
 from .options import SentryOptions

@@ -9,12 +9,12 @@ from dataclasses import replace
 from ...dialects import ClaimedJob, Outcome
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
+from ...printable import LONGEST_MESSAGE, LONGEST_PATH, bounded
 from ..base.database import Unavailable
 from ..base.log_context import about_job
 from . import outcomes
 from .attempt import RunResult
 from .callbacks import with_callback
-from .error_text import LONGEST_MESSAGE, LONGEST_PATH, bounded
 
 logger = get_logger("steady_queue.worker")
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from traceback import format_exception
 from typing import NamedTuple
 
+from ...printable import LONGEST_MESSAGE, LONGEST_PATH, bounded, storable
 from ...project_code import text_of
 from ...tasks.stored_errors import StoredError, stored_errors
 
-#: Most characters stored of a traceback, of the traceback of an earlier attempt, and of a message.
-LONGEST_TRACEBACK, LONGEST_EARLIER, LONGEST_MESSAGE = 65_536, 8_192, 2_048
-LONGEST_PATH = 255
+#: Most characters stored of a traceback, and of the traceback of an earlier attempt.
+LONGEST_TRACEBACK, LONGEST_EARLIER = 65_536, 8_192
 #: Most earlier attempts whose errors are stored; every claim of the job loads them.
 MOST_EARLIER = 19
 
@@ -48,7 +48,7 @@ UNKNOWN = Attempted()
 def describe(error: BaseException) -> Failure:
     """Return the class path, message and traceback of ``error``, even if its methods raise."""
     return Failure(
-        _storable(_path(error)[:LONGEST_PATH])[:LONGEST_PATH],
+        storable(_path(error)[:LONGEST_PATH])[:LONGEST_PATH],
         bounded(text_of(error), LONGEST_MESSAGE),
         bounded(_traceback(error), LONGEST_TRACEBACK),
     )
@@ -61,19 +61,6 @@ def appended(errors: str | None, failure: Failure, attempt: Attempted = UNKNOWN)
     kept = [each._replace(traceback=bounded(each.traceback, LONGEST_EARLIER)) for each in earlier]
     added = StoredError(failure.exception_class, failure.traceback, *attempt)
     return json.dumps([each.stored for each in (*kept, added)])
-
-
-def bounded(text: str, longest: int) -> str:
-    """Return ``text`` without characters that a database rejects, its middle cut if too long."""
-    if len(text) > longest:
-        note = f"\n... {len(text) - longest} characters cut ...\n"
-        half = max(0, longest - len(note)) // 2
-        text = text[:half] + note + text[len(text) - half :] if half else text[:longest]
-    return _storable(text)
-
-
-def _storable(text: str) -> str:
-    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _path(error: BaseException) -> str:

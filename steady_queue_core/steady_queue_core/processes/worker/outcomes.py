@@ -11,6 +11,7 @@ from ...features.retention.period import FOREVER, Period
 from ...fingerprint import fingerprint_of
 from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
+from ..base.journal_reader import FinishedEntry
 from .error_text import Attempted, Failure, appended, describe
 
 
@@ -38,6 +39,15 @@ def finished(
         # Results of graphs are passed on.
         preserve=preserve or (link is not None and link.has_dependents),
     )
+
+
+def journaled(claim: ClaimedJob, worker: str, entry: FinishedEntry) -> Outcome:
+    """Return the outcome of a task that returned, as the worker has noted it that did not live to
+    store it."""
+    outcome = finished(claim, worker, entry.started_at, entry.return_value, entry.preserve)
+    # Only the dead process knows whether it has stored one.
+    sequel = (outcome.sequel or Sequel())._replace(ends_checkpoint=True, ends_steps=True)
+    return outcome._replace(sequel=sequel)
 
 
 def unsuccessful(

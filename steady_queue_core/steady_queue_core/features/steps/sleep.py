@@ -1,12 +1,17 @@
-"""Ending the attempt of a job that sleeps."""
+"""Durable sleep: it ends an attempt, and the next one goes on after it."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..durations import LONGEST, in_words, to_timedelta
-from ..timezones import to_utc
+from ...durations import LONGEST, in_words, to_timedelta
+from ...errors import StepOrderError
+from ...timezones import to_utc
+from ..attempt_ending import AttemptEnding
+from ..meaning import EndedJob, Meaning, Report
+
+FINAL = (StepOrderError,)
 
 
 class DurableSleep(BaseException):
@@ -29,6 +34,16 @@ def sleep_of(error: BaseException, job_id: int) -> DurableSleep | None:
             return None
         return min((each for each in sleeps if each is not None), key=lambda each: each.delay)
     return error if isinstance(error, DurableSleep) and error.job_id == job_id else None
+
+
+def slept(error: BaseException, job: EndedJob) -> Meaning | None:
+    """Return what it means if the job sleeps. It is no snooze: nothing bounds how many there
+    are."""
+    sleep = sleep_of(error, job.job_id)
+    if sleep is None:
+        return None
+    report = Report("task.sleeps", "Task id=%s path=%s sleeps for %.1f s", (sleep.delay,))
+    return Meaning(error, AttemptEnding.SNOOZED, sleep.delay, report=report)
 
 
 def end_of_sleep(delay: Any, now: datetime) -> datetime:

@@ -1,0 +1,1 @@
+"""Durable steps: what a task has done already, and the sleeps between."""
