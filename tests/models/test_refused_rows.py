@@ -33,7 +33,7 @@ from steady_queue_core.processes.base.journal import RunJournal
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.base.registration import ProcessRegistration
 from steady_queue_core.processes.supervisor.recovery import Rescuer
-from steady_queue_core.processes.worker import needed_rows, outcomes
+from steady_queue_core.processes.worker import needed_rows, outcomes, started_keys
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.needed_rows import shared_by
 from steady_queue_core.processes.worker.rated_starts import RatedStarts
@@ -219,8 +219,8 @@ def test_a_unique_key_that_is_refused_keeps_no_other_job_from_its_start(using: s
     claims = worker.driver.claim()
     bad, _ = sorted(claim.job_id for claim in claims)
     with refusing(using, "DELETE ON steady_queue_unique_keys", f"OLD.job_id = {bad}"):
-        assert set(worker.settlement.free_started_keys(claims)) == {bad}
-    assert worker.settlement.free_started_keys(claims) == {}
+        assert set(started_keys.not_yet(claims, worker.database)) == {bad}
+    assert started_keys.not_yet(claims, worker.database) == {}
     assert not worker.database.was_unavailable(0.0)
 
 

@@ -17,7 +17,7 @@ from ..base.database import DatabaseClock, Unavailable
 from ..base.log_context import about_job, named
 from ..base.registration import ProcessRegistration
 from ..base.system import lease_clock, use_processors
-from . import outcomes
+from . import outcomes, started_keys
 from .attempt import RunResult
 from .cancellation_watch import CancellationWatch
 from .excess import Excess
@@ -364,8 +364,9 @@ class Worker:
 
     def _without_keys(self, work: list[Work]) -> list[Work]:
         """Free the unique keys that end with the start of a job; return the work that may start."""
-        not_yet = self.settlement.free_started_keys([claim for claim, _ in work])
-        self.rated_starts.withdraw(claim for claim, _ in work if claim.job_id in not_yet)
+        claims = [claim for claim, _ in work]
+        not_yet = started_keys.not_yet(claims, self.context.database)
+        self.rated_starts.withdraw(claim for claim in claims if claim.job_id in not_yet)
         return self._without(not_yet, work)
 
     def _without(self, not_yet: Mapping[int, Outcome], work: list[Work]) -> list[Work]:
