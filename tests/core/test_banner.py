@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steady_queue_core.dialects import API_VERSION, DialectInfo
-from steady_queue_core.processes.supervisor.banner import banner_lines
+from steady_queue_core.processes.supervisor.topology import banner_lines
 
 
 @pytest.mark.parametrize("wakes", [True, False])

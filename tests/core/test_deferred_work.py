@@ -38,7 +38,7 @@ def test_it_is_done_in_order_and_what_fails_is_dropped() -> None:
 def test_without_a_database_all_of_it_waits() -> None:
     work = Work(second=Unavailable(60.0, lost=True))
     work.deferred.run()
-    assert (work.done, work.deferred.is_held_up) == (["first"], False)
+    assert (work.done, work.deferred.is_blocked) == (["first"], False)
     work.failures.clear()
     work.deferred.run()
     assert work.done == ["first"]  # The pause is not over.
@@ -50,13 +50,13 @@ def test_what_waits_for_a_lock_holds_up_nothing_else() -> None:
     locked = Unavailable(0.0, lost=False)
     work = Work(first=locked, second=locked)
     work.deferred.run()
-    assert (work.done, work.deferred.is_held_up) == (["third"], True)
+    assert (work.done, work.deferred.is_blocked) == (["third"], True)
     del work.failures["second"]
     work.deferred.run()
     assert work.done == ["third", "second"]
     work.failures.clear()
     work.deferred.run()
-    assert (work.done, work.deferred.is_held_up) == (["third", "second", "first"], False)
+    assert (work.done, work.deferred.is_blocked) == (["third", "second", "first"], False)
     assert not work.deferred
 
 
@@ -65,12 +65,12 @@ def test_what_is_held_up_for_a_while_holds_up_nothing_that_comes_meanwhile() -> 
         held_up = Unavailable(60.0, lost=refused, refused=refused)
         work = Work(first=held_up)
         work.deferred.run()
-        assert (work.done, work.deferred.is_held_up) == (["second", "third"], True)
+        assert (work.done, work.deferred.is_blocked) == (["second", "third"], True)
         work.failures.clear()
         work.deferred.add(work.piece("fourth"), "worker-4")
         assert work.deferred.processes == {"", "worker-4"}
-        assert not work.deferred.is_held_up
+        assert not work.deferred.is_blocked
         work.deferred.run()
-        assert (work.done[2:], work.deferred.is_held_up) == (["fourth"], True)
+        assert (work.done[2:], work.deferred.is_blocked) == (["fourth"], True)
         work.deferred.run(now=True)
         assert (work.done[3:], bool(work.deferred)) == (["first"], False)

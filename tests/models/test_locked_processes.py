@@ -143,7 +143,7 @@ def test_a_child_whose_rescue_waits_keeps_no_other_process_from_it(using: str) -
     with holding(using, dead.lock_claim, 30):
         maintenance.deferred.add(rescue, "dead-1")
         maintenance.step()
-        assert (dead.names, maintenance.deferred.is_held_up) == (["dead-1"], True)
+        assert (dead.names, maintenance.deferred.is_blocked) == (["dead-1"], True)
         assert len(dead.ids(FailedExecution)) == 2
     maintenance.deferred.run(now=True)
     assert (dead.names, bool(maintenance.deferred)) == ([], False)

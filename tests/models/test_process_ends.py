@@ -21,7 +21,7 @@ from steady_queue_core.models import Process, ProcessEnd
 from steady_queue_core.models import process as processes
 from steady_queue_core.models.operations.clear import KEPT, PastEnds
 from steady_queue_core.models.process_end import MOST_JOBS
-from steady_queue_core.processes.base import memory_kills
+from steady_queue_core.processes.base import system
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.dispatcher.retention import expired
@@ -256,13 +256,13 @@ def test_kills_for_want_of_memory_are_noticed_for_a_while(
     group.mkdir()
     (tmp_path / "cgroup").write_text("1:cpu:/x\n0::/queue.service\n")
     (tmp_path / "vmstat").write_text("nr_free_pages 17\noom_kill 40\n")
-    monkeypatch.setattr(memory_kills, "CGROUP", tmp_path / "cgroup")
-    monkeypatch.setattr(memory_kills, "CGROUPS", tmp_path)
-    monkeypatch.setattr(memory_kills, "VMSTAT", tmp_path / "vmstat")
-    assert memory_kills.memory_kills() == 40
+    monkeypatch.setattr(system, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(system, "CGROUPS", tmp_path)
+    monkeypatch.setattr(system, "VMSTAT", tmp_path / "vmstat")
+    assert system.memory_kills() == 40
     (group / "memory.events").write_text("low 0\noom 1\noom_kill 2\noom_group_kill 9\n")
-    assert memory_kills.memory_kills() == 2
-    kills = memory_kills.MemoryKills()
+    assert system.memory_kills() == 2
+    kills = system.MemoryKills()
     assert not kills.are_recent
     (group / "memory.events").write_text("oom_kill 3\n")
     assert kills.are_recent
@@ -276,4 +276,4 @@ def test_kills_for_want_of_memory_are_noticed_for_a_while(
     assert not kills.are_recent
     (group / "memory.events").write_text("oom_kill much\n")
     (tmp_path / "vmstat").unlink()
-    assert memory_kills.memory_kills() == 0
+    assert system.memory_kills() == 0

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from steady_queue_core.cli import main
-from steady_queue_core.processes.base.pulse import Pulse
+from steady_queue_core.processes.base.shared_heartbeat import SharedHeartbeat
 from steady_queue_core.processes.probe.server import (
     MOST_LONG,
     MOST_REQUESTS,
@@ -26,7 +26,7 @@ from steady_queue_core.processes.probe.server import (
     ProbeServer,
     Route,
 )
-from steady_queue_core.processes.supervisor.heartbeat_file import HeartbeatFile
+from steady_queue_core.processes.supervisor.health import HeartbeatFile
 
 from . import proc
 from .conftest import EVERYWHERE, MakeProject
@@ -479,11 +479,11 @@ def test_systemd_is_told(make_project: MakeProject, service_manager: ServiceMana
 
 
 def test_a_pulse_ages() -> None:
-    pulse = Pulse()
-    pulse.beat(3, 2, is_stopping=False)
-    first = pulse.read()
+    heartbeat = SharedHeartbeat()
+    heartbeat.beat(3, 2, is_stopping=False)
+    first = heartbeat.read()
     assert (first.wanted, first.in_place, first.is_stopping) == (3, 2, False)
     assert 0 <= first.age < 5
-    wait_for(lambda: pulse.read().age > first.age, 5, "another age")
-    pulse.beat(3, 3, is_stopping=True)
-    assert pulse.read().is_stopping
+    wait_for(lambda: heartbeat.read().age > first.age, 5, "another age")
+    heartbeat.beat(3, 3, is_stopping=True)
+    assert heartbeat.read().is_stopping

@@ -21,8 +21,8 @@ from ...statistics.recent_hours import RecentHours
 from ...statistics.sampler import Sampler
 from ...statistics.storage import RollUp
 from ..base.context import ProcessContext
-from ..base.counting import REFUSED_PAUSE, tell_refusal
 from ..base.database import Unavailable
+from ..base.stats_flush import REFUSED_PAUSE, tell_refusal
 from ..base.steady_clock import SteadyClock
 from .retention import Cleaner
 

@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from ...errors import PrometheusMissing
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
-from ..base.pulse import Beat, Pulse
+from ..base.shared_heartbeat import Beat, SharedHeartbeat
 from .readiness import PATIENCE, Readiness
 from .server import Answer, ProbeServer, Route
 
@@ -34,12 +34,12 @@ class Probe:
         context: ProcessContext,
         *,
         descriptor: int,
-        pulse: Pulse,
+        heartbeat: SharedHeartbeat,
         databases: Sequence[str],
         metrics: Metrics | None,
     ) -> None:
-        self.context, self.pulse = context, pulse
-        self.readiness = Readiness(context, pulse, databases)
+        self.context, self.heartbeat = context, heartbeat
+        self.readiness = Readiness(context, heartbeat, databases)
         self._scraping = Lock()
         routes: dict[str, Route] = {"/livez": self._livez, "/readyz": self._readyz}
         if metrics is not None:
@@ -64,11 +64,11 @@ class Probe:
 
     def _livez(self, accept: str | None) -> Answer:
         # No database: else its outage would have every container restarted.
-        beat = self.pulse.read()
+        beat = self.heartbeat.read()
         return Answer.of(_silence(beat), beat_age_s=round(beat.age, 3))
 
     def _readyz(self, accept: str | None) -> Answer:
-        beat = self.pulse.read()
+        beat = self.heartbeat.read()
         problems = _silence(beat) or self.readiness.problems()
         return Answer.of(problems, processes=beat.in_place, wanted=beat.wanted)
 

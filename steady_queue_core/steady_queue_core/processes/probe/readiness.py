@@ -15,8 +15,8 @@ from ...models.readiness import pending_migrations
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
 from ..base.database import QueueDatabase, Unavailable
-from ..base.pulse import Pulse
 from ..base.response_timeout import ResponseTimeouts
+from ..base.shared_heartbeat import SharedHeartbeat
 
 #: Seconds for which an answer of the database holds: requests may come as often as they like.
 LASTING = 1.0
@@ -27,8 +27,10 @@ PATIENCE = 2.0
 class Readiness:
     """Asks for the state of the queue. Any thread may ask."""
 
-    def __init__(self, context: ProcessContext, pulse: Pulse, databases: Sequence[str]) -> None:
-        self.pulse = pulse
+    def __init__(
+        self, context: ProcessContext, heartbeat: SharedHeartbeat, databases: Sequence[str]
+    ) -> None:
+        self.heartbeat = heartbeat
         options = context.options
         self._databases = [
             QueueDatabase(using, quiet=options.silence_polling, timeouts=ResponseTimeouts(options))
@@ -42,7 +44,7 @@ class Readiness:
 
     def problems(self) -> list[str]:
         """Return what keeps the queue from its work."""
-        beat = self.pulse.read()
+        beat = self.heartbeat.read()
         if beat.is_stopping:
             return ["the queue is stopping"]
         found = []

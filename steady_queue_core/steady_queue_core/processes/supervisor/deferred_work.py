@@ -32,21 +32,21 @@ class DeferredWork:
     def __init__(self) -> None:
         self._work: deque[Piece] = deque()
         #: What waits for a lock, or was refused, and when each is tried again.
-        self._held_up: dict[Piece, float] = {}
+        self._blocked: dict[Piece, float] = {}
         self._retry_at = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._work or self._held_up)
+        return bool(self._work or self._blocked)
 
     @property
-    def is_held_up(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether nothing is left but what waits for a lock, though the database is there."""
-        return bool(self._held_up) and not self._work
+        return bool(self._blocked) and not self._work
 
     @property
     def processes(self) -> set[str]:
         """The processes that it is about."""
-        return {piece.process for piece in (*list(self._work), *list(self._held_up))}
+        return {piece.process for piece in (*list(self._work), *list(self._blocked))}
 
     def add(self, work: Callable[[], object], process: str = "") -> None:
         """Run ``work`` after all that was added before it, unless that waits for a lock."""
@@ -57,7 +57,7 @@ class DeferredWork:
         present = time.monotonic()
         if not now and present < self._retry_at:
             return
-        again = deque(piece for piece, due in self._held_up.items() if now or due <= present)
+        again = deque(piece for piece, due in self._blocked.items() if now or due <= present)
         # What is new comes first: each of the others may wait for its lock.
         while self._work or again:
             if not self._try(self._work[0] if self._work else again.popleft()):
@@ -75,16 +75,16 @@ class DeferredWork:
                 return False
             if unavailable.refused:
                 due = max(due, time.monotonic() + REFUSED_PAUSE)
-            self._held_up[piece] = due
+            self._blocked[piece] = due
         except Exception:
             log_internal_error(
                 logger,
                 "Deferred work on the queue's database failed; dropping it",
                 extra=about("supervisor.work_given_up"),
             )
-            self._held_up.pop(piece, None)
+            self._blocked.pop(piece, None)
         else:
-            self._held_up.pop(piece, None)
+            self._blocked.pop(piece, None)
         if self._work and self._work[0] is piece:
             self._work.popleft()
         return True

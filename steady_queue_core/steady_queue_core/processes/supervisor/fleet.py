@@ -8,17 +8,19 @@ from contextlib import AbstractContextManager, ExitStack
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
 from ..base.connection_setup import preparing_connections
-from .banner import banner_lines
 from .drain import Drain
 from .handover import PassedFleet, passed
 from .maintenance import Maintenance
 from .maintenance_thread import MaintenanceThread
 from .managed_process import Launcher, ManagedProcess, ProcessSpec
 from .managed_processes import ManagedProcesses
-from .outgoing import OutgoingProcesses
-from .worker_count import WorkerCount
+from .retiring import RetiringProcesses
+from .topology import WorkerCount, banner_lines
 
 logger = get_logger("steady_queue.supervisor")
+
+#: How often all of several databases have to be empty, one look after the other.
+DRAIN_ROUNDS = 3
 
 
 class Fleet:
@@ -42,7 +44,7 @@ class Fleet:
         self.options, self.using, self.specs = options, using, list(specs)
         self.children = ManagedProcesses(options, using, launcher)
         self.workers = WorkerCount(self.specs)
-        self.outgoing = OutgoingProcesses(self.children, options.drain_timeout)
+        self.retiring = RetiringProcesses(self.children, options.drain_timeout)
         self.maintenance = Maintenance(options, using, self.children, name, drain, wake)
         self.children.tell = self.maintenance.herald.tell
         self.thread = MaintenanceThread(self.maintenance, tick, wake)
@@ -115,7 +117,7 @@ class Fleet:
             self.maintenance.drained = None
 
     def look_after(self) -> None:
-        """Replace the children that hang or were declared dead, and let the outgoing ones go."""
+        """Replace the children that hang or were declared dead, and let the retiring ones go."""
         if self.thread.failure is not None:
             raise self.thread.failure
         while self.maintenance.declared_dead:
@@ -126,11 +128,11 @@ class Fleet:
             self.maintenance.lock_timed_out = False
             self.children.kill_replaced()
         self.children.check_health()
-        if self.outgoing.look_after(self.specs) and self.outgoing:
+        if self.retiring.look_after(self.specs) and self.retiring:
             logger.info(
                 "All processes are in place; %d others end when their tasks have",
-                len(self.outgoing),
-                extra=about("supervisor.succeeded", processes=len(self.outgoing)),
+                len(self.retiring),
+                extra=about("supervisor.succeeded", processes=len(self.retiring)),
             )
 
     def note_end(self, child: ManagedProcess, how: str, *, replacing: bool) -> None:
@@ -140,7 +142,7 @@ class Fleet:
             self.children.remove(child)
             snapshot = self.maintenance.child_ended(child, how)
             self.thread.call()
-            is_replaced = child.kill_at is not None or child.is_succeeded or child.is_outgoing
+            is_replaced = child.kill_at is not None or child.is_succeeded or child.is_retiring
             if replacing and not is_replaced:
                 at_work = bool(snapshot.running or snapshot.stuck)
                 self.children.restarts.plan(child, at_work=at_work)
@@ -169,3 +171,23 @@ def pause(fleets: Sequence[Fleet]) -> bool:
         return False
     rests = [each.has_paused for each in threads] + [each.has_paused for each in heralds]
     return all(rests)
+
+
+class DrainCheck:
+    """Whether nothing is left to run in any of several databases."""
+
+    def __init__(self, fleets: Sequence[Fleet]) -> None:
+        self._fleets = fleets
+        self._rounds = 0
+
+    def look(self) -> bool:
+        """Whether all databases are drained."""
+        found = [fleet.is_drained for fleet in self._fleets]
+        if False in found:
+            self._rounds = 0
+        elif None not in found:
+            self._rounds += 1
+            for fleet in self._fleets:
+                fleet.maintenance.drained = None
+        # A task of one database may have enqueued to another that was looked at before.
+        return self._rounds >= (1 if len(found) == 1 else DRAIN_ROUNDS)

@@ -14,8 +14,7 @@ from types import FrameType
 
 from ..base import system
 from ..base.context import ProcessContext
-from ..base.forking import accept_signals, leave_input
-from ..base.own_exit import flush_soon
+from ..base.forking import accept_signals, flush_soon, leave_input
 from ..base.posix_signals import (
     REOPEN,
     STACKS,

@@ -16,9 +16,8 @@ from ...errors import ProcessExitError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.connection_setup import close_connections, prepare_only
-from ..base.forking import describe_exit, flush_output, fork
+from ..base.forking import describe_exit, disown_exit, do_own_exit, flush_output, fork
 from ..base.journal import RunJournal, folder_for
-from ..base.own_exit import disown_exit, do_own_exit
 from ..base.registration import new_name
 from .forked_context import ForkedContext, exit_now
 from .managed_process import ManagedProcess, ProcessSpec

@@ -71,7 +71,7 @@ class PassedChild:
             RunJournal.adopt(self.journal, path),
             report_pipe=self.report_pipe,
         )
-        child.is_outgoing = True
+        child.is_retiring = True
         child.ready_at = child.seen_at if self.is_ready else None
         child.is_at_work, child.kill_at = self.is_at_work, self.kill_at
         child.drains_until = self.drains_until

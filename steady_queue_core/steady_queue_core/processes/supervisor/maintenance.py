@@ -16,14 +16,14 @@ from ...models.process import Process
 from ...models.readiness import require_tables
 from ...project_code import contained
 from ...statistics.collector import Collector
-from ..base.counting import store_statistics
 from ..base.database import QueueDatabase, Unavailable
 from ..base.journal_reader import JournalSnapshot, read_journal, remove_journal
 from ..base.lifecycle import Lifecycle
-from ..base.memory_kills import MemoryKills
 from ..base.outage import MAX_PAUSE
 from ..base.registration import ProcessLocation, ProcessRegistration, new_name
 from ..base.response_timeout import ResponseTimeouts
+from ..base.stats_flush import store_statistics
+from ..base.system import MemoryKills
 from ..scheduler import mirror
 from .deferred_work import DeferredWork
 from .drain import Drain
@@ -201,7 +201,7 @@ class Maintenance:
         """Do what is due: deferred work, the heartbeat, and the checks for dead processes."""
         self.memory_kills.look()
         self.deferred.run()
-        if self.deferred and not self.deferred.is_held_up:
+        if self.deferred and not self.deferred.is_blocked:
             return
         # Also while some of it waits for a lock: others are not to wait for that.
         self._clock_is_steady()

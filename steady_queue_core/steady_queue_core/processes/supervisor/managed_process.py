@@ -67,8 +67,8 @@ class ManagedProcess(ABC):
     #: The living process that stops when this one is at work.
     predecessor: ManagedProcess | None = None
     #: Whether it is to have no successor: others do its work, or will.
-    is_outgoing: bool = False
-    #: Until when its tasks have to end, if it is outgoing and that is limited.
+    is_retiring: bool = False
+    #: Until when its tasks have to end, if it is retiring and that is limited.
     drains_until: float | None = None
     #: When to kill it: it was declared dead and replaced, but may still wake up and exit by itself.
     kill_at: float | None = None
@@ -85,7 +85,7 @@ class ManagedProcess(ABC):
     def is_in_place(self) -> bool:
         """Whether it does its work: nobody has to do it in its stead."""
         is_working = self.is_at_work if self.spec.capacity else self.ready_at is not None
-        return is_working and self.kill_at is None and not self.is_outgoing
+        return is_working and self.kill_at is None and not self.is_retiring
 
     def note_alive(self, timeout: float, *, ready: bool) -> None:
         """Record that the child is alive, and whether it is ready."""

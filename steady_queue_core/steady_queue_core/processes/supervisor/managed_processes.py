@@ -113,7 +113,7 @@ class ManagedProcesses:
         for child in self:
             child.seen_at += absent
             child.read_reports(timeout)
-            if not child.is_outgoing:
+            if not child.is_retiring:
                 self._succeed(child)
             if child.ready_at is None and now > child.deadline:
                 logger.error(
@@ -164,7 +164,7 @@ class ManagedProcesses:
         grace = max(MIN_KILL_GRACE, min(MAX_KILL_GRACE, threshold))
         child.kill_at, child.ended_for = time.monotonic() + grace, FROZEN
         child.request_stop()
-        if not child.is_outgoing and not child.is_succeeded:
+        if not child.is_retiring and not child.is_succeeded:
             self.restarts.plan_now(child)
 
     def _succeed(self, child: ManagedProcess) -> None:

@@ -55,7 +55,7 @@ class OperatorRequests:
             "Supervisor (pid %d): %d children, of which %d are to end",
             os.getpid(),
             len(children),
-            sum(child.is_outgoing for child in children),
+            sum(child.is_retiring for child in children),
             extra=about("process.status", kind="supervisor"),
         )
         for child in children:
@@ -93,4 +93,4 @@ def _resize(fleet: Fleet, *, more: bool) -> None:
     else:
         fleet.children.restarts.forget(spec)
         for child in fleet.children:
-            child.is_outgoing = child.is_outgoing or child.spec is spec
+            child.is_retiring = child.is_retiring or child.spec is spec

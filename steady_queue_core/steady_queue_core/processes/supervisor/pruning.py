@@ -20,8 +20,8 @@ from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, read_journal
 from ..base.registration import ProcessLocation
 from ..base.steady_clock import SteadyClock
+from .blocked_rescues import BlockedRescues
 from .ends import FOUND, HEARTBEAT, Reason
-from .held_up import HeldUp
 from .managed_process import FROZEN
 from .recovery import Rescuer
 
@@ -43,7 +43,7 @@ class Pruner:
         self.database, self.rescuer, self.threshold = database, rescuer, threshold
         self.clock = SteadyClock(threshold)
         #: Those that are tried again, since somebody has locked their rows.
-        self.silent, self.exited = HeldUp(threshold), HeldUp(threshold)
+        self.silent, self.exited = BlockedRescues(threshold), BlockedRescues(threshold)
 
     @property
     def interval(self) -> float:

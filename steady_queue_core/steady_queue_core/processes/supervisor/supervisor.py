@@ -21,20 +21,19 @@ from ..base.system import set_title
 from ..base.waiter import Waiter
 from ..probe.probe import Metrics
 from . import topology
-from .banner import last_line
 from .drain import Drain
-from .fleet import Fleet, pause
+from .fleet import DrainCheck, Fleet, pause
 from .forks import ForkLauncher
 from .handover import Handover
+from .health import Health
 from .launch import require_means, require_supervisor_context
 from .live_restart import LiveRestart
 from .managed_process import Launcher, ManagedProcess, ProcessSpec
 from .operator_requests import OperatorRequests
 from .pidfile import Pidfile, succeeding
 from .probe_socket import ProbeSocketError, listen
-from .settled import Settled
 from .threads import ThreadLauncher
-from .vitals import Vitals
+from .topology import last_line
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -90,7 +89,7 @@ class Supervisor:
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
-        self.vitals = Vitals(options.heartbeat_file if standalone else None)
+        self.health = Health(options.heartbeat_file if standalone else None)
         #: The descriptor of the listening socket of the probe, and its spec.
         self.probe_socket: int | None = None
         self._probe: ProcessSpec | None = None
@@ -102,10 +101,10 @@ class Supervisor:
         self.fleets: list[Fleet] = list(self._build_fleets(databases, only))
         if live_restart is not None:
             live_restart.databases = [fleet.using for fleet in self.fleets]
-            live_restart.begun = self.vitals.reload_begins
-            live_restart.refused = self.vitals.reload_refused
+            live_restart.begun = self.health.reload_begins
+            live_restart.refused = self.health.reload_refused
         self.requests = OperatorRequests(self.fleets)
-        self._settled = Settled(self.fleets)
+        self._drain_check = DrainCheck(self.fleets)
         self._stop_requested = self._stop_at_once = self._stopping = False
         #: Whether it has stopped for new code that is to take its place.
         self.is_to_restart = False
@@ -155,7 +154,7 @@ class Supervisor:
             stack.callback(gc.unfreeze)  # A fork has frozen what there is.
             if pidfile := self._hold_pidfile():
                 stack.enter_context(pidfile)
-            stack.callback(self.vitals.end)
+            stack.callback(self.health.end)
             self._open_probe(stack)
             if self.standalone:
                 stack.enter_context(handling(self._handle_signal, self.waiter.write_descriptor))
@@ -220,7 +219,7 @@ class Supervisor:
         where = f"{address}, port {port}"
         databases = [fleet.using for fleet in self.fleets]
         self._probe = topology.probe_spec(
-            where, descriptor, self.vitals.pulse, databases, self._metrics
+            where, descriptor, self.health.heartbeat, databases, self._metrics
         )
 
     def _beat(self) -> None:
@@ -229,8 +228,8 @@ class Supervisor:
         begun = [fleet for fleet in self.fleets if fleet.has_begun] or self.fleets
         wanted = sum(len(fleet.specs) for fleet in begun)
         in_place = sum(fleet.in_place for fleet in self.fleets)
-        outgoing = sum(len(fleet.outgoing) for fleet in self.fleets)
-        self.vitals.beat(wanted, in_place, outgoing, is_stopping=self._stopping)
+        retiring = sum(len(fleet.retiring) for fleet in self.fleets)
+        self.health.beat(wanted, in_place, retiring, is_stopping=self._stopping)
 
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
         if signum == HANGUP and self.live_restart is not None:
@@ -298,7 +297,7 @@ class Supervisor:
             wait = self._start_due()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
-            if self.drain is not None and self._settled.look():
+            if self.drain is not None and self._drain_check.look():
                 return
             if self._advance_restart():
                 continue
@@ -396,7 +395,7 @@ class Supervisor:
     def _stop(self) -> None:
         """Stop the children, and have their claims released."""
         self._stopping = True
-        self.vitals.stop_begins()
+        self.health.stop_begins()
         for fleet in self.fleets:
             fleet.maintenance.lifecycle.stopping()
         self._start_maintenance()

@@ -17,9 +17,9 @@ from ...signals import jobs_settled
 from ...statistics.collector import Collector
 from ...tasks.cancellation import requested
 from ..base.context import ProcessContext
-from ..base.counting import store_statistics
 from ..base.database import Unavailable
 from ..base.registration import ProcessRegistration
+from ..base.stats_flush import store_statistics
 from . import outcomes
 from .apart import settle_apart, within_bounds
 from .attempt import RunResult

@@ -24,9 +24,8 @@ from ...signals import ProcessLifecycle, send, task_process_started, task_proces
 from ..base import diagnosis
 from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
-from ..base.forking import accept_signals, flush_output
+from ..base.forking import accept_signals, disown_exit, do_own_exit, flush_output
 from ..base.log_context import about_job, named
-from ..base.own_exit import disown_exit, do_own_exit
 from ..base.posix_signals import (
     STACKS,
     graceful_signals,

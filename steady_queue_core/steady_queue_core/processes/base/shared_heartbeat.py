@@ -21,7 +21,7 @@ class Beat(NamedTuple):
     is_stopping: bool
 
 
-class Pulse:
+class SharedHeartbeat:
     """Written by the supervisor, read by a process that it has forked, or a thread of it."""
 
     def __init__(self) -> None:

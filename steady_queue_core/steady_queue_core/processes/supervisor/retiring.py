@@ -16,8 +16,8 @@ logger = get_logger("steady_queue.supervisor")
 GRACE = 2.0
 
 
-class OutgoingProcesses:
-    """Lets outgoing children work until others are in place, and then end in their own time."""
+class RetiringProcesses:
+    """Lets retiring children work until others are in place, and then end in their own time."""
 
     def __init__(self, children: ManagedProcesses, drain_timeout: timedelta | None) -> None:
         self.children, self._drain_timeout = children, drain_timeout
@@ -25,15 +25,15 @@ class OutgoingProcesses:
         self.are_succeeded = False
 
     def __len__(self) -> int:
-        return sum(child.is_outgoing for child in self.children)
+        return sum(child.is_retiring for child in self.children)
 
     def look_after(self, specs: Sequence[ProcessSpec]) -> bool:
-        """Retire the outgoing children of each kind once all ``specs`` of that kind are in place;
+        """Retire the retiring children of each kind once all ``specs`` of that kind are in place;
         return whether all were so just now for the first time."""
         in_place = {id(child.spec) for child in self.children if child.is_in_place}
         missing = {spec.kind for spec in specs if id(spec) not in in_place}
         for child in self.children:
-            if child.is_outgoing and (self.are_succeeded or child.spec.kind not in missing):
+            if child.is_retiring and (self.are_succeeded or child.spec.kind not in missing):
                 self.retire(child)
         was_succeeded = self.are_succeeded
         self.are_succeeded = was_succeeded or not missing

@@ -18,7 +18,7 @@ logger = get_logger("steady_queue.supervisor")
 LONGEST = 10.0
 
 
-class HeldUp:
+class BlockedRescues:
     """The processes that met a lock, such as of a frozen task's transaction, or an error."""
 
     def __init__(self, threshold: timedelta) -> None:

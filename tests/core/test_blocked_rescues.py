@@ -13,7 +13,7 @@ import pytest
 
 from steady_queue_core.models import Process
 from steady_queue_core.processes.base.database import Unavailable
-from steady_queue_core.processes.supervisor.held_up import HeldUp
+from steady_queue_core.processes.supervisor.blocked_rescues import BlockedRescues
 
 #: Seconds for which each locked one is waited for.
 WAIT = 4
@@ -31,7 +31,7 @@ class Round:
 
     def __init__(self, *names: str, threshold: int = 300) -> None:
         self.processes = [Process(name=name) for name in names]
-        self.held_up = HeldUp(timedelta(seconds=threshold))
+        self.blocked = BlockedRescues(timedelta(seconds=threshold))
         self.locked = {name for name in names if name.startswith("locked")}
         self.tried: list[str] = []
 
@@ -45,7 +45,7 @@ class Round:
 
     def do(self) -> list[str]:
         self.tried = []
-        self.held_up.rescue_each([*self.processes], self.rescue)
+        self.blocked.rescue_each([*self.processes], self.rescue)
         return self.tried
 
 
@@ -58,7 +58,7 @@ def test_those_that_are_locked_take_turns_and_come_last() -> None:
     assert rounds.do() == ["free", *locked[:3]]
     rounds.locked.clear()
     assert rounds.do() == [*locked[3:], *locked[:3]]
-    assert not rounds.held_up
+    assert not rounds.blocked
 
 
 def test_the_wait_is_short_beside_the_threshold() -> None:
@@ -69,10 +69,10 @@ def test_the_wait_is_short_beside_the_threshold() -> None:
 def test_what_is_gone_is_forgotten() -> None:
     rounds = Round("locked 1")
     rounds.do()
-    assert Process(name="locked 1") in rounds.held_up
+    assert Process(name="locked 1") in rounds.blocked
     rounds.processes.clear()
     rounds.do()
-    assert not rounds.held_up
+    assert not rounds.blocked
 
 
 def test_one_that_cannot_be_rescued_keeps_no_other_from_it() -> None:
