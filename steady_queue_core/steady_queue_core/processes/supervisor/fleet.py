@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
@@ -18,9 +18,6 @@ from .retiring import RetiringProcesses
 from .topology import WorkerCount, banner_lines
 
 logger = get_logger("steady_queue.supervisor")
-
-#: How often all of several databases have to be empty, one look after the other.
-DRAIN_ROUNDS = 3
 
 
 class Fleet:
@@ -116,10 +113,14 @@ class Fleet:
         if due:
             self.maintenance.drained = None
 
-    def look_after(self) -> None:
-        """Replace the children that hang or were declared dead, and let the retiring ones go."""
+    def raise_failure(self) -> None:
+        """Raise what has ended the maintenance, if anything has."""
         if self.thread.failure is not None:
             raise self.thread.failure
+
+    def look_after(self) -> None:
+        """Replace the children that hang or were declared dead, and let the retiring ones go."""
+        self.raise_failure()
         while self.maintenance.declared_dead:
             child = self.children.named(self.maintenance.declared_dead.popleft())
             if child is not None:
@@ -146,48 +147,3 @@ class Fleet:
             if replacing and not is_replaced:
                 at_work = bool(snapshot.running or snapshot.stuck)
                 self.children.restarts.plan(child, at_work=at_work)
-
-
-def pause(fleets: Sequence[Fleet]) -> bool:
-    """Ask the maintenance of all fleets to rest; return whether it does, and whether nobody is in
-    the way of a fork. May be repeated."""
-    threads = [each.thread for each in fleets]
-    heralds = [each.maintenance.herald for each in fleets]
-    for herald in heralds:
-        herald.ask_to_pause()
-    with ExitStack() as held:
-        for each in threads:
-            held.enter_context(each.lock)
-        late = [each for each in threads if each.is_late]
-        for each in late or threads:
-            each.ask_to_pause()
-    for each in late:
-        each.was_late = True
-    if late:
-        # Until these have ended, which takes seconds, the others go on with their heartbeats.
-        for each in threads:
-            if not each.was_late:
-                each.start()
-        return False
-    rests = [each.has_paused for each in threads] + [each.has_paused for each in heralds]
-    return all(rests)
-
-
-class DrainCheck:
-    """Whether nothing is left to run in any of several databases."""
-
-    def __init__(self, fleets: Sequence[Fleet]) -> None:
-        self._fleets = fleets
-        self._rounds = 0
-
-    def look(self) -> bool:
-        """Whether all databases are drained."""
-        found = [fleet.is_drained for fleet in self._fleets]
-        if False in found:
-            self._rounds = 0
-        elif None not in found:
-            self._rounds += 1
-            for fleet in self._fleets:
-                fleet.maintenance.drained = None
-        # A task of one database may have enqueued to another that was looked at before.
-        return self._rounds >= (1 if len(found) == 1 else DRAIN_ROUNDS)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import socket
 
+from ...configuration import ResolvedOptions
 from ...errors import SteadyQueueError
+from ...logging import about, get_logger
+from .handover import Handover
+
+logger = get_logger("steady_queue.supervisor")
 
 
 class ProbeSocketError(SteadyQueueError):
@@ -28,6 +33,24 @@ def listen(address: str, port: int, former: int | None = None) -> int:
             "another port with --probe-port or STEADY_QUEUE['probe_port'], or an address of this "
             "host with --probe-address or 'probe_address'."
         ) from error
+
+
+def listen_as(options: ResolvedOptions, former: Handover | None, *, is_wanted: bool) -> int | None:
+    """Return the descriptor of a socket that listens as ``options`` say; ``None`` if no probe
+    ``is_wanted``, or if it cannot after the ``former`` supervisor, whose children are at work.
+    Raises ``ProbeSocketError``."""
+    socket_of_former = former.probe_socket if former is not None else None
+    if options.probe_port is None or not is_wanted:
+        if socket_of_former is not None:
+            os.close(socket_of_former)
+        return None
+    try:
+        return listen(options.probe_address, options.probe_port, socket_of_former)
+    except ProbeSocketError as error:
+        if former is None:
+            raise
+        logger.error("%s", error, extra=about("supervisor.without_probe"))
+        return None
 
 
 def _is_at(descriptor: int, address: str, port: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,31 +10,31 @@ from contextlib import ExitStack
 from types import FrameType
 
 from ...configuration import ResolvedOptions
-from ...logging import about, get_logger
 from ..base import journal
-from ..base.connection_setup import as_control_thread, close_connections
-from ..base.forking import accept_signals, flush_output, hold_signals
-from ..base.posix_signals import HANGUP, handling, is_insistent, is_quit
+from ..base.connection_setup import as_control_thread
+from ..base.forking import accept_signals
+from ..base.posix_signals import HANGUP, handling
 from ..base.registration import new_name
 from ..base.system import set_title
 from ..base.waiter import Waiter
 from ..probe.probe import Metrics
 from . import topology
 from .drain import Drain
-from .fleet import DrainCheck, Fleet, pause
+from .fleet import Fleet
+from .fleets import Fleets
 from .forks import ForkLauncher
 from .handover import Handover
 from .health import Health
 from .launch import require_means, require_supervisor_context
 from .live_restart import LiveRestart
-from .managed_process import Launcher, ManagedProcess, ProcessSpec
+from .managed_process import Launcher, ProcessSpec
 from .operator_requests import OperatorRequests
 from .pidfile import Pidfile, succeeding
-from .probe_socket import ProbeSocketError, listen
+from .probe_socket import listen_as
+from .shutdown import Shutdown, StopRequest
+from .succession import Succession
 from .threads import ThreadLauncher
 from .topology import last_line
-
-logger = get_logger("steady_queue.supervisor")
 
 #: Seconds between two rounds, unless a signal wakes the supervisor earlier.
 TICK = 1.0
@@ -43,17 +42,8 @@ TICK = 1.0
 DRAIN_TICK = 0.2
 #: The same while the maintenance is asked to rest.
 PAUSE_TICK = 0.3
-#: Seconds in which a second Ctrl-C or TERM asks for an immediate stop; and those in which it is
-#: the same request, which a wrapper or a shell has passed on as well.
-INSISTENCE, SAME_SIGNAL = 1.0, 0.2
 #: Seconds after which the journal of a dead process is abandoned.
 MAX_JOURNAL_AGE = 7 * 24 * 3600.0
-#: Seconds that a child gets to interrupt its tasks before it is killed.
-QUIT_GRACE = 2.0
-#: Seconds, after that, to store the remaining outcomes in the database.
-FINISH_GRACE = 1.5
-#: The minimum of that, however long the children took to end.
-MIN_FINISH_GRACE = 0.5
 
 
 class Supervisor:
@@ -89,29 +79,29 @@ class Supervisor:
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
+        self._tick = TICK if drain is None else DRAIN_TICK
         self.health = Health(options.heartbeat_file if standalone else None)
         #: The descriptor of the listening socket of the probe, and its spec.
         self.probe_socket: int | None = None
         self._probe: ProcessSpec | None = None
         self.live_restart, self._handover, self._metrics = live_restart, handover, metrics
         self._pidfile: Pidfile | None = None
-        self.launcher: Launcher = ForkLauncher(lambda: self.children, self._note_other_ended)
+        self.launcher: Launcher = ForkLauncher(lambda: self.fleets.children, self._note_other_ended)
         if threads:
-            self.launcher = ThreadLauncher(lambda: self.children, self.waiter.wake)
-        self.fleets: list[Fleet] = list(self._build_fleets(databases, only))
+            self.launcher = ThreadLauncher(lambda: self.fleets.children, self.waiter.wake)
+        self.fleets = Fleets(self._build_fleets(databases, only))
+        self.requests = OperatorRequests(self.fleets)
+        self._stop_request = StopRequest()
+        self._shutdown = Shutdown(
+            self.fleets, options.shutdown_timeout, self._stop_request, self._come_round, self.waiter
+        )
+        self._succession: Succession | None = None
         if live_restart is not None:
-            live_restart.databases = [fleet.using for fleet in self.fleets]
             live_restart.begun = self.health.reload_begins
             live_restart.refused = self.health.reload_refused
-        self.requests = OperatorRequests(self.fleets)
-        self._drain_check = DrainCheck(self.fleets)
-        self._stop_requested = self._stop_at_once = self._stopping = False
-        #: Whether it has stopped for new code that is to take its place.
-        self.is_to_restart = False
-        #: When the last signal asked for a stop, on the monotonic clock.
-        self._signalled_at = -math.inf
-        #: Until when the children and the maintenance have to finish.
-        self._deadline = 0.0
+            self._succession = Succession(
+                live_restart, self.fleets, self._stop_request, self._state, threads=threads
+            )
 
     def _build_fleets(
         self, databases: Mapping[str, ResolvedOptions], only: str | None
@@ -136,15 +126,6 @@ class Supervisor:
                     wake=self.waiter.wake,
                 )
 
-    @property
-    def children(self) -> list[ManagedProcess]:
-        """All children."""
-        return [child for fleet in self.fleets for child in fleet.children]
-
-    @property
-    def _tick(self) -> float:
-        return TICK if self.drain is None else DRAIN_TICK
-
     def run(self) -> None:
         """Supervise. Raises ``SupervisorContextError``, ``PidfileError``, ``MigrationsMissing`` and
         ``DialectError``; restores the state of the calling process."""
@@ -166,12 +147,12 @@ class Supervisor:
                 stack.callback(self.live_restart.close)
             for fleet in self.fleets:
                 stack.enter_context(fleet.preparing(all_threads=self.standalone))
-            stack.push(self._announce_end)
-            stack.callback(self._finish_maintenance)
+            stack.push(self.fleets.announce_end)
+            stack.callback(self._shutdown.finish_maintenance)
             if self._handover is not None:
-                self._adopt(self._handover)
+                self.fleets.adopt(self._handover)
                 stack.callback(self._stop)  # Even if a stop was requested meanwhile.
-                if not self._stop_requested:
+                if not self._stop_request:
                     self._supervise()
             elif self._register():
                 stack.callback(self._stop)
@@ -179,9 +160,13 @@ class Supervisor:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Request a graceful stop, or an immediate one, which overrides it. Thread safe."""
-        self._stop_requested = True
-        self._stop_at_once = self._stop_at_once or at_once
+        self._stop_request.make(at_once=at_once)
         self.waiter.wake()
+
+    @property
+    def is_to_restart(self) -> bool:
+        """Whether it has stopped for new code that is to take its place."""
+        return self._stop_request.is_for_restart
 
     @property
     def left_running(self) -> bool:
@@ -198,63 +183,34 @@ class Supervisor:
 
     def _open_probe(self, stack: ExitStack) -> None:
         """Listen for probes, if that is wanted."""
-        options = self.options
-        former = self._handover.probe_socket if self._handover is not None else None
-        if options.probe_port is None or not self.standalone:
-            if former is not None:
-                os.close(former)
-            return
-        address, port = options.probe_address, options.probe_port
-        try:
-            descriptor = listen(address, port, former)
-        except ProbeSocketError as error:
-            if self._handover is None:
-                raise
-            # Its children are at work.
-            logger.error("%s", error, extra=about("supervisor.without_probe"))
+        descriptor = listen_as(self.options, self._handover, is_wanted=self.standalone)
+        if descriptor is None:
             return
         self.probe_socket = descriptor
         stack.callback(os.close, descriptor)
         self.launcher.reserved.add(descriptor)
-        where = f"{address}, port {port}"
         databases = [fleet.using for fleet in self.fleets]
         self._probe = topology.probe_spec(
-            where, descriptor, self.health.heartbeat, databases, self._metrics
+            self.options, descriptor, self.health.heartbeat, databases, self._metrics
         )
 
     def _beat(self) -> None:
         """Give the signs of life that others look for."""
-        # A database that has been away from the start must not keep the others from being ready.
-        begun = [fleet for fleet in self.fleets if fleet.has_begun] or self.fleets
-        wanted = sum(len(fleet.specs) for fleet in begun)
-        in_place = sum(fleet.in_place for fleet in self.fleets)
-        retiring = sum(len(fleet.retiring) for fleet in self.fleets)
-        self.health.beat(wanted, in_place, retiring, is_stopping=self._stopping)
+        fleets, is_stopping = self.fleets, self._shutdown.has_begun
+        self.health.beat(fleets.wanted, fleets.in_place, fleets.retiring, is_stopping=is_stopping)
 
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
         if signum == HANGUP and self.live_restart is not None:
             self.live_restart.request()
             return
-        if self.requests.note(signum):
-            return
-        now, earlier = time.monotonic(), self._signalled_at
-        self._signalled_at = now
-        self._stop_requested, self.is_to_restart = True, False
-        insists = is_insistent(signum) and SAME_SIGNAL < now - earlier < INSISTENCE
-        self._stop_at_once = self._stop_at_once or is_quit(signum) or insists
-
-    def _announce_end(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        for fleet in self.fleets:
-            fleet.maintenance.lifecycle.stopped(error)
+        if not self.requests.note(signum):
+            self._stop_request.note_signal(signum)
 
     def _register(self) -> bool:
         """Wait until we are registered in one database; return ``False`` if stopped before."""
-        self._start_maintenance()
-        while not self._stop_requested:
-            for fleet in self.fleets:
-                if fleet.thread.failure is not None:
-                    raise fleet.thread.failure
-            if any(fleet.is_registered for fleet in self.fleets):
+        self.fleets.start_maintenance()
+        while not self._stop_request:
+            if self.fleets.are_registered:
                 return True
             if self.live_restart is not None and self.live_restart.is_hung_up:
                 return False
@@ -263,16 +219,9 @@ class Supervisor:
             self.waiter.wait(TICK)
         return False
 
-    def _adopt(self, former: Handover) -> None:
-        """Go on with what the former code in this process had. Raises ``OSError``."""
-        fleets = {fleet.using: fleet for fleet in self.fleets}
-        for each in former.fleets:
-            fleets[each.using].adopt(each)
-        self._start_maintenance()
-
     def _begin(self, fleet: Fleet) -> None:
         """Start the children of a fleet."""
-        if not any(each.has_begun for each in self.fleets):
+        if not self.fleets.have_begun:
             if self.standalone:
                 set_title("supervisor", "starting")
             journal.prepare(self.options.state_directory, time.time() - MAX_JOURNAL_AGE)
@@ -284,88 +233,35 @@ class Supervisor:
             self.say(last_line(drains=self.drain is not None))
 
     def _supervise(self) -> None:
-        while not self._stop_requested:
+        while not self._stop_request:
             for fleet in self.fleets:
                 if fleet.is_registered and not fleet.has_begun:
                     self._begin(fleet)
             self._reap()
             for fleet in self.fleets:
                 fleet.look_after()
-            self._set_process_name()
+            self.fleets.set_process_name()
             self.requests.heed()
             self._beat()
             wait = self._start_due()
             if self.standalone:
-                set_title("supervisor", f"{len(self.children)} {self._unit}")
-            if self.drain is not None and self._drain_check.look():
+                unit = "threads" if self.threads else "processes"
+                set_title("supervisor", f"{len(self.fleets.children)} {unit}")
+            if self.drain is not None and self.fleets.look_whether_drained():
                 return
-            if self._advance_restart():
+            if self._succession is not None and self._succession.advance():
                 continue
             self.waiter.wait(wait)
 
-    def _set_process_name(self) -> None:
-        """Have our log records name us as we are registered."""
-        for fleet in self.fleets:
-            if fleet.is_registered:
-                fleet.maintenance.set_process_name()
-                return
-
-    def _advance_restart(self) -> bool:
-        """Do what is next in a live restart; return whether to go on without a pause."""
-        restart = self.live_restart
-        if restart is None:
-            return False
-        if restart.is_hung_up:
-            self._stop_requested = True
-            return True
-        restart.advance()
-        if not restart.is_due:
-            return False
-        if self.threads:
-            self._stop_requested = self.is_to_restart = True  # Once the threads have ended.
-        elif busy := [fleet for fleet in self.fleets if fleet.maintenance.is_busy]:
-            for fleet in busy:
-                fleet.thread.call()  # Only we know how these processes have ended.
-                fleet.maintenance.herald.start()
-        elif pause(self.fleets):
-            self._give_place(restart)
-            self._start_maintenance()
-        return self._stop_requested
-
-    def _give_place(self, restart: LiveRestart) -> None:
-        """Replace this process by the new code. Returns only if that fails, or must not be."""
-        logger.info(
-            "The new code takes over",
-            extra=about("supervisor.restarting", processes=len(self.children)),
-        )
-        for fleet in self.fleets:
-            fleet.maintenance.lifecycle.stopped()
-        close_connections()
-        flush_output()
-        hold_signals()
-        try:
-            if not self._stop_requested:
-                self._state(restart).execute(restart.invocation)
-        except OSError as error:
-            restart.give_up(error)
-        accept_signals()
-        for fleet in self.fleets:
-            if fleet.has_begun:
-                fleet.maintenance.lifecycle.started({})
-
-    def _start_maintenance(self) -> None:
-        for fleet in self.fleets:
-            fleet.thread.start()
-            fleet.maintenance.herald.start()
-
-    def _state(self, restart: LiveRestart) -> Handover:
+    def _state(self) -> Handover:
         """Return what the new code has to know; the maintenance rests. Raises ``OSError``."""
+        assert self.live_restart is not None
         return Handover(
             fleets=[fleet.passed() for fleet in self.fleets if fleet.is_registered],
             pidfile=self._pidfile.passed if self._pidfile is not None else None,
             probe_socket=self.probe_socket,
-            had_terminal=restart.had_terminal,
-            is_overtaken=restart.is_requested,
+            had_terminal=self.live_restart.had_terminal,
+            is_overtaken=self.live_restart.is_requested,
         )
 
     def _note_other_ended(self, pid: int, exit_code: int) -> None:
@@ -374,86 +270,24 @@ class Supervisor:
 
     def _start_due(self) -> float:
         """Start the children that are due; return the seconds until the next ones are."""
-        if self._next_start <= 0:
-            if self.launcher.wants_no_threads and not pause(self.fleets):
+        if self.fleets.next_start <= 0:
+            if self.launcher.wants_no_threads and not self.fleets.pause_maintenance():
                 return PAUSE_TICK  # Each thread wakes us when it has ended.
             for fleet in self.fleets:
                 fleet.start_due()
-            self._start_maintenance()
-        return min(self._tick, self._next_start)
-
-    @property
-    def _next_start(self) -> float:
-        return min(fleet.children.restarts.pause for fleet in self.fleets)
+            self.fleets.start_maintenance()
+        return min(self._tick, self.fleets.next_start)
 
     def _reap(self) -> None:
         for child, how in self.launcher.ended():
-            for fleet in self.fleets:
-                if fleet.children.named(child.name) is child:
-                    fleet.note_end(child, how, replacing=not self._stopping)
+            self.fleets.note_end(child, how, replacing=not self._shutdown.has_begun)
 
     def _stop(self) -> None:
-        """Stop the children, and have their claims released."""
-        self._stopping = True
         self.health.stop_begins()
-        for fleet in self.fleets:
-            fleet.maintenance.lifecycle.stopping()
-        self._start_maintenance()
-        timeout = self.options.shutdown_timeout.total_seconds()
-        self._deadline = time.monotonic() + timeout + QUIT_GRACE + FINISH_GRACE
-        if not self._stop_at_once:
-            logger.info(
-                "Stopping: running tasks may take up to %s",
-                self.options.shutdown_timeout,
-                extra=about("supervisor.stopping"),
-            )
-            for fleet in self.fleets:
-                fleet.children.request_stop()
-            # The probe answers as long as others work.
-            self._await(lambda: any(fleet.children.at_work for fleet in self.fleets), timeout)
-        if self._stop_at_once:
-            self._deadline = time.monotonic() + QUIT_GRACE + FINISH_GRACE
-        for fleet in self.fleets:
-            fleet.children.terminate()
-        self._await(self._has_children, QUIT_GRACE, interruptible=False)
-        for fleet in self.fleets:
-            fleet.children.kill()
-        while self.children:
-            self._await(self._has_children, 1.0, interruptible=False)
+        self._shutdown.stop_children()
 
-    def _finish_maintenance(self) -> None:
-        """Let the maintenance finish, as long as there is time."""
-        was_at_once = self._stop_at_once
-        grace = MIN_FINISH_GRACE if self._deadline else FINISH_GRACE
-        deadline = max(self._deadline, time.monotonic() + grace)
-        for fleet in self.fleets:
-            fleet.thread.leave()
-
-        def may_wait() -> bool:
-            return time.monotonic() < deadline and (was_at_once or not self._stop_at_once)
-
-        for fleet in self.fleets:
-            fleet.thread.finish(may_wait)
-        for fleet in self.fleets:
-            fleet.maintenance.herald.finish(may_wait)
-
-    @property
-    def _unit(self) -> str:
-        return "threads" if self.threads else "processes"
-
-    def _has_children(self) -> bool:
-        return len(self.children) > 0
-
-    def _await(
-        self, there_are: Callable[[], bool], seconds: float, *, interruptible: bool = True
-    ) -> None:
-        """Wait at most so long while there are children of some kind."""
-        deadline = time.monotonic() + seconds
-        while there_are() and time.monotonic() < deadline:
-            if interruptible and self._stop_at_once:
-                return
-            self.requests.heed(may_resize=False)
-            self._beat()
-            self._reap()
-            if there_are():
-                self.waiter.wait(min(0.1, deadline - time.monotonic()))
+    def _come_round(self) -> None:
+        """Do what is due in each round while the children end."""
+        self.requests.heed(may_resize=False)
+        self._beat()
+        self._reap()

@@ -58,14 +58,14 @@ def specs(
 
 
 def probe_spec(
-    where: str,
+    options: ResolvedOptions,
     descriptor: int,
     heartbeat: SharedHeartbeat,
     databases: Sequence[str],
     metrics: Metrics | None,
 ) -> ProcessSpec:
-    """Return the spec of the probe, which answers for ``databases`` on a listening socket;
-    ``where``: its address."""
+    """Return the spec of the probe, which answers for ``databases`` on a listening socket."""
+    where = f"{options.probe_address}, port {options.probe_port}"
     return ProcessSpec(
         kind=Probe.kind,
         description=f"/livez, /readyz and /metrics at {where}",
