@@ -11,7 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from ...dialects import dialect_for
-from .connections import THREAD_PREFIX, close_own_connections, is_shared
+from .connections import close_own_connections, is_shared
+from .thread_roles import THREAD_PREFIX
 
 
 class _ThreadRole(threading.local):

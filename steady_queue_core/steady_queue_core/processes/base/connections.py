@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from asyncio import CancelledError
@@ -19,15 +18,11 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from ...logging import RunningTask, about, get_logger, running_task
+from ...logging import RunningTask, running_task
 from .driver_state import is_closed, is_in_transaction, settings_of
 from .execute_wrappers import add_wrapper, has_left_wrappers
-from .pool_work import serves_all_coroutines, work_of_thread
-
-logger = get_logger("steady_queue.worker")
-
-#: The prefix of the names of a worker's own threads.
-THREAD_PREFIX = "steady-queue-"
+from .session_logs import log_broken, log_changed, log_closed, log_left_open
+from .thread_roles import is_own, serves_all_coroutines, work_of_thread
 
 #: ``work``: the latest piece of work after which the connections of the current thread are tidied
 #: up, if it is a thread of an executor. ``opened``: the connections that the thread has opened.
@@ -81,20 +76,8 @@ def _attempt(tidy: Callable[[], None], connection: BaseDatabaseWrapper) -> None:
     try:
         tidy()
     except Exception as error:
-        # The control threads log that a server is down, and log it once.
-        level = logging.DEBUG if _is_of_driver(error, connection) else logging.WARNING
-        logger.log(
-            level,
-            "A connection to %r broke",
-            connection.alias,
-            exc_info=True,
-            extra=about("worker.connection_broken", database=connection.alias),
-        )
+        log_broken(connection, error)
         _drop(connection)
-
-
-def _is_of_driver(error: Exception, connection: Any) -> bool:
-    return isinstance(error, connection.Database.Error)
 
 
 def close_own_connections() -> None:
@@ -158,17 +141,13 @@ def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
     if not _is_of_others():
         opened: set[ref[BaseDatabaseWrapper]] = _served.__dict__.setdefault("opened", set())
         opened.add(ref(connection, opened.discard))
-    if not _is_own(threading.current_thread()):
+    if not is_own(threading.current_thread()):
         _served_coroutines.set()
         _openers[connection] = None
         _tidy_after_work(connection)
         add_wrapper(connection, _note_opener)
     with suppress(Exception):  # Settings that the driver does not report are not restored.
         _first_settings[connection] = settings_of(connection)
-
-
-def _is_own(thread: threading.Thread) -> bool:
-    return thread is threading.main_thread() or thread.name.startswith(THREAD_PREFIX)
 
 
 def _note_opener(
@@ -222,21 +201,21 @@ def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
         return
     if connection.in_atomic_block or connection.closed_in_transaction:
         if connection.in_atomic_block:
-            _log_left_open(connection, running_task.get())
+            log_left_open(connection, running_task.get())
         _drop(connection)
     elif has_left_wrappers(connection):
-        _log_changed(connection, ["execute_wrappers"])
+        log_changed(connection, ["execute_wrappers"])
         _drop(connection)
     elif connection.connection is None:
         return
     elif is_closed(connection):
-        _log_closed(connection)
+        log_closed(connection)
         _drop(connection)
     elif is_in_transaction(connection):
         if not connection.settings_dict["AUTOCOMMIT"]:
             connection.rollback()  # It is always in one; the task has committed its own changes.
             return
-        _log_left_open(connection, _openers.get(connection) or running_task.get())
+        log_left_open(connection, _openers.get(connection) or running_task.get())
         _drop(connection)
     elif fresh or _was_changed(connection):
         _drop(connection)
@@ -252,7 +231,7 @@ def _end_transaction(connection: BaseDatabaseWrapper) -> None:
     if _is_in_use(connection) or is_shared_by_threads or not connection.settings_dict["AUTOCOMMIT"]:
         return
     if connection.in_atomic_block or is_in_transaction(connection):
-        _log_left_open(connection, _openers.get(connection) or running_task.get())
+        log_left_open(connection, _openers.get(connection) or running_task.get())
         _drop(connection)
 
 
@@ -268,7 +247,7 @@ def _was_changed(connection: BaseDatabaseWrapper) -> bool:
     settings = settings_of(connection)
     changed = [name for name in first if settings.get(name) != first[name]]
     if changed:
-        _log_changed(connection, changed)
+        log_changed(connection, changed)
     return bool(changed)
 
 
@@ -308,45 +287,3 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
     wrapper.connection = None
     if connection in connections.all(initialized_only=True):
         del connections[connection.alias]
-
-
-def _log_left_open(connection: BaseDatabaseWrapper, task: RunningTask | None) -> None:
-    logger.warning(
-        "%s left a transaction open on the connection to %r: its uncommitted changes are rolled "
-        "back, and the connection is closed",
-        _subject(task),
-        connection.alias,
-        extra=_about("worker.transaction_left_open", connection, task),
-    )
-
-
-def _log_changed(connection: BaseDatabaseWrapper, names: list[str]) -> None:
-    logger.info(
-        "%s changed %s on the connection to %r: the next task gets a new one",
-        _subject(running_task.get()),
-        ", ".join(names),
-        connection.alias,
-        extra=_about("worker.session_changed", connection, running_task.get()),
-    )
-
-
-def _log_closed(connection: BaseDatabaseWrapper) -> None:
-    task = running_task.get()
-    logger.warning(
-        "%s left a closed connection to %r: the next task gets a new one",
-        _subject(task),
-        connection.alias,
-        extra=_about("worker.connection_closed", connection, task),
-    )
-
-
-def _subject(task: RunningTask | None) -> str:
-    if task is not None:
-        return f"Task {task.task} #{task.task_id}"
-    thread = threading.current_thread()
-    return "A signal receiver" if _is_own(thread) else f"The thread {thread.name!r}"
-
-
-def _about(event: str, connection: BaseDatabaseWrapper, task: RunningTask | None) -> dict[str, Any]:
-    details = task._asdict() if task else {}
-    return about(event, database=connection.alias, **details)

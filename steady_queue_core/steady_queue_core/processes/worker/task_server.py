@@ -22,7 +22,7 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...signals import ProcessLifecycle, send, task_process_started, task_process_stopped
 from ..base import diagnosis
-from ..base.connections import THREAD_PREFIX, close_own_connections
+from ..base.connections import close_own_connections
 from ..base.database import DatabaseClock
 from ..base.forking import accept_signals, disown_exit, do_own_exit, flush_output
 from ..base.log_context import about_job, named
@@ -35,6 +35,7 @@ from ..base.posix_signals import (
     unclaimed,
 )
 from ..base.system import set_title
+from ..base.thread_roles import THREAD_PREFIX
 from .attempt import RunResult
 from .error_frames import forget_frames
 from .event_loop import new_event_loop

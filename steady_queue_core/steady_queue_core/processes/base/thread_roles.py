@@ -1,8 +1,10 @@
-"""The pieces of work that threads of executors run, whoever has started these."""
+"""What the threads of a process are for: the queue's own, and those of executors, whoever has
+started these."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from concurrent.futures import Future
 from concurrent.futures.thread import _worker, _WorkItem
 from types import CodeType, FrameType
@@ -10,9 +12,17 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync
 
+#: The prefix of the names of a worker's own threads.
+THREAD_PREFIX = "steady-queue-"
+
 _RUN = _WorkItem.run.__code__
 #: What each thread of an executor runs.
 _SERVE = _worker.__code__
+
+
+def is_own(thread: threading.Thread) -> bool:
+    """Whether a thread is the queue's own."""
+    return thread is threading.main_thread() or thread.name.startswith(THREAD_PREFIX)
 
 
 def work_of_thread() -> Future[Any] | None:
