@@ -1,4 +1,5 @@
-"""The database's clock without its latest steps forward: heartbeats are judged by it."""
+"""Clocks by which heartbeats are judged: the database's without its latest steps forward, and our
+own, which shows that nobody could send any."""
 
 from __future__ import annotations
 
@@ -6,7 +7,11 @@ import time
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
+from ...configuration import ResolvedOptions
 from ...dialects.database import Database
+
+#: Seconds between two looks that never count as a freeze.
+MIN_FREEZE = 2.0
 
 
 class SteadyClock:
@@ -42,3 +47,24 @@ class SteadyClock:
         # The last one from before the span stays: the clock may have been stepped after it.
         while len(self._readings) > 1 and self._readings[1][0] <= at - self._span:
             self._readings.popleft()
+
+
+class FreezeWatch:
+    """Notices that neither this process nor the database could go on for some time. After that,
+    processes with timely heartbeats may look dead."""
+
+    def __init__(self, options: ResolvedOptions) -> None:
+        # How late a heartbeat may be.
+        spare = options.process_alive_threshold - options.process_heartbeat_interval
+        self._limit = max(MIN_FREEZE, spare.total_seconds() / 2)
+        self._looked_at = time.monotonic()
+
+    def reset(self) -> None:
+        """Let the time since the last look count as no freeze."""
+        self._looked_at = time.monotonic()
+
+    def has_frozen(self) -> bool:
+        """Return whether there was a freeze since the last look."""
+        now = time.monotonic()
+        passed, self._looked_at = now - self._looked_at, now
+        return passed >= self._limit

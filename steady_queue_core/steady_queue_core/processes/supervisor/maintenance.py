@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from threading import Lock
 
 from ...configuration import ResolvedOptions
@@ -23,6 +23,7 @@ from ..base.outage import MAX_PAUSE
 from ..base.registration import ProcessLocation, ProcessRegistration, new_name
 from ..base.response_timeout import ResponseTimeouts
 from ..base.stats_flush import store_statistics
+from ..base.steady_clock import FreezeWatch
 from ..base.system import MemoryKills
 from ..scheduler import mirror
 from .deferred_work import DeferredWork
@@ -41,8 +42,6 @@ logger = get_logger("steady_queue.supervisor")
 EXITED_CHECK_INTERVAL = 3.0
 #: Seconds, after an outage, for all processes to send a heartbeat before one may count as dead.
 HEARTBEAT_GRACE = 2 * MAX_PAUSE
-#: Seconds between two clock checks that never count as a freeze.
-MIN_FREEZE = 2.0
 #: Seconds until dead processes are looked for again after the rows of one were locked.
 LOCKED_PAUSE = 10.0
 #: Seconds until a step that failed, because of the contents of a row, is retried.
@@ -83,7 +82,7 @@ class Maintenance:
         self.lifecycle = Lifecycle(self.kind, self.name, using)
         self._registration: ProcessRegistration | None = None
         self._next_exited_check = self._next_prune = 0.0
-        self._clock_checked_at = time.monotonic()
+        self._freeze_watch = FreezeWatch(options)
         #: Held while a child moves from the living ones to the deferred rescue of its claims.
         self.handover_lock = Lock()
         #: Names of children that others have declared dead.
@@ -156,21 +155,7 @@ class Maintenance:
 
     def child_ended(self, child: ManagedProcess, how: str) -> JournalSnapshot:
         """Rescue the claims of a child as soon as possible; return its journal."""
-        level = logging.INFO if child.journal.exited_cleanly else logging.WARNING
-        logger.log(
-            level,
-            "%s (pid %d) %s",
-            child.name,
-            child.pid,
-            how,
-            extra=about(
-                "process.ended",
-                child=child.name,
-                child_pid=child.pid,
-                kind=child.spec.kind,
-                exit_code=child.exit_code,
-            ),
-        )
+        child.log_end(how)
         snapshot = child.journal.snapshot()
         error = child.lost_error(how)
         reason = Reason.of_child(child, how, memory_is_short=self.memory_kills.are_recent)
@@ -205,7 +190,8 @@ class Maintenance:
             return
         # Also while some of it waits for a lock: others are not to wait for that.
         self._clock_is_steady()
-        parts = [self._beat, self._check_exited, self._check_expired, self._count, self.sweep.step]
+        parts: list[Callable[[], object]] = [self._beat, self._check_exited, self._check_expired]
+        parts += [partial(store_statistics, self.statistics, self.database), self.sweep.step]
         parts += [self.mirroring.step, self._look_whether_drained]
         try:
             for part in parts:
@@ -240,9 +226,6 @@ class Maintenance:
             self._beat()  # The check before may have waited for locks.
             self._next_prune = now + self.pruner.interval
             self._prune_expired()
-
-    def _count(self) -> None:
-        store_statistics(self.statistics, self.database)
 
     def _look_whether_drained(self) -> None:
         if self.drain is not None:
@@ -293,16 +276,13 @@ class Maintenance:
     def _note_lock(self) -> float:
         """Note that a rescue has waited for a lock in vain, which is no freeze; return the time."""
         self.lock_timed_out = True
-        self._clock_checked_at = time.monotonic()
-        return self._clock_checked_at
+        self._freeze_watch.reset()
+        return time.monotonic()
 
     def _clock_is_steady(self) -> bool:
         """Return whether neither we nor the database were frozen since the last call, for so long
         that processes with timely heartbeats would look dead; if we were, postpone pruning."""
-        options, now = self.options, time.monotonic()
-        spare = options.process_alive_threshold - options.process_heartbeat_interval
-        passed, self._clock_checked_at = now - self._clock_checked_at, now
-        if passed < max(MIN_FREEZE, spare.total_seconds() / 2):
+        if not self._freeze_watch.has_frozen():
             return True
         self._postpone_pruning()
         return False

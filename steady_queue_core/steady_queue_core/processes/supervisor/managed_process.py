@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,8 +11,11 @@ from typing import Protocol
 
 from ...configuration import ResolvedOptions
 from ...errors import SteadyQueueError
+from ...logging import about, get_logger
 from ..base.context import ProcessContext
 from ..base.journal import RunJournal
+
+logger = get_logger("steady_queue.supervisor")
 
 #: Why a supervisor ends a child: it hung, was kept by tasks that did not end, or took too long to
 #: stop.
@@ -93,6 +97,23 @@ class ManagedProcess(ABC):
         self.deadline = self.seen_at + timeout
         if ready and self.ready_at is None:
             self.ready_at = self.seen_at
+
+    def log_end(self, how: str) -> None:
+        """Log that the child has ended, and how."""
+        logger.log(
+            logging.INFO if self.journal.exited_cleanly else logging.WARNING,
+            "%s (pid %d) %s",
+            self.name,
+            self.pid,
+            how,
+            extra=about(
+                "process.ended",
+                child=self.name,
+                child_pid=self.pid,
+                kind=self.spec.kind,
+                exit_code=self.exit_code,
+            ),
+        )
 
     @abstractmethod
     def read_reports(self, timeout: float) -> None:

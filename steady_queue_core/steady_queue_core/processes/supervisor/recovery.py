@@ -6,40 +6,30 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Dialect
 from ...errors import (
-    NotRepeatedError,
     ProcessMissingError,
     StateMissingError,
     SteadyQueueError,
 )
-from ...features.delivery.options import AT_MOST_ONCE
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
 from ...models.operations.stateless_jobs import NOBODY
 from ...models.process import Process
-from ...project_code import contained
-from ...tasks.metadata import delivery_of
-from ...tasks.results import task_of
 from ..base.database import QueueDatabase, Unavailable
 from ..base.journal_reader import JournalSnapshot, remove_journal
 from ..base.log_context import about_job
 from ..base.registration import ProcessLocation
-from ..worker import outcomes
 from ..worker.apart import settle_apart
-from ..worker.attempt import Attempt, RunResult
-from ..worker.callbacks import with_callback
+from ..worker.attempt import RunResult
 from ..worker.needed_rows import locked_for, needed_by
 from ..worker.signal_sender import send_signals
-from ..worker.time_limits import longest_of
-from ..worker.time_outs import given_up
+from .claim_results import Death, ended
 from .ends import Estate, Reason, bury
 from .herald import Message
 
@@ -53,15 +43,6 @@ MOST_BLOCKED = 3
 MAX_REMEMBERED = 100
 
 Read = Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]]
-
-
-class Death(NamedTuple):
-    """The end of a process, as its jobs are told of it."""
-
-    worker: str
-    #: The process with its pid and its host, as far as they are known.
-    process: str
-    error: SteadyQueueError
 
 
 class Rescuer:
@@ -199,7 +180,7 @@ class Rescuer:
         self, read: Read, snapshot: JournalSnapshot | None, death: Death, estate: Estate
     ) -> None:
         while batch := self.database.run(read):
-            done = [with_callback(_done(claim, snapshot, death), claim) for claim in batch]
+            done = [ended(claim, snapshot, death) for claim in batch]
             try:
                 held = self._settle(done)
             except Unavailable as unavailable:
@@ -266,55 +247,3 @@ class Rescuer:
 
     def _settle_one(self, result: RunResult) -> set[int]:
         return self._settle([result])
-
-
-def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:
-    """Return the result of a claim, even if its row is damaged: it has to end."""
-    try:
-        return contained(_as_noted, claim, snapshot, death)
-    except Exception as problem:
-        log_internal_error(
-            logger,
-            "The row of job %s is damaged",
-            claim.job_id,
-            extra=about_job("task.damaged", claim),
-        )
-        return RunResult(outcomes.unreadable(claim, death.worker, claim.claimed_at, problem))
-
-
-def _as_noted(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:
-    """Return the result of a claim as the journal of its process tells of it."""
-    worker = death.worker
-    if snapshot is not None and claim.job_id in snapshot.stuck:
-        attempt = _attempt(claim, worker)
-        limit = longest_of(claim, attempt.task, attempt.backend)
-        return attempt.failed(given_up(claim, limit), claim.claimed_at)
-    if snapshot is None or claim.job_id in snapshot.running:
-        attempt = _attempt(claim, worker)
-        lost = attempt.lost(death.error, claim.claimed_at, death.process)
-        return lost._replace(lost_process=worker)
-    finished = snapshot.finished.get(claim.job_id)
-    if finished is not None and finished.token == claim.token:
-        return _attempt(claim, worker).journaled(finished)
-    if delivery_of(claim) == AT_MOST_ONCE:
-        uncertain = _attempt(claim, worker).failed(_not_repeated(death), claim.claimed_at)
-        return uncertain._replace(lost_process=worker)
-    return RunResult(outcomes.released(claim))
-
-
-def _not_repeated(death: Death) -> NotRepeatedError:
-    """Return the error of a job that only its worker could have given back."""
-    error = NotRepeatedError(
-        f"The job is to start at most once, and may have started: it was claimed by "
-        f"{death.process}, which did not give it back."
-    )
-    error.__cause__ = death.error
-    return error
-
-
-def _attempt(claim: ClaimedJob, worker: str) -> Attempt:
-    backend = own_backend(claim.backend_name)
-    task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-    attempt = Attempt(claim, task, backend, worker, claim.claimed_at)
-    attempt.decode_for_signals()
-    return attempt
