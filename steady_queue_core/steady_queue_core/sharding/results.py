@@ -11,7 +11,6 @@ from django.db import transaction
 
 from ..compat import TaskResult
 from ..tasks.copies import rebuilt
-from ..tasks.definition import rebuilt
 from ..tasks.task_result import SteadyQueueTaskResult, evolve
 
 SEPARATOR = ":"
