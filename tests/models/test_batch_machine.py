@@ -41,7 +41,7 @@ def test_every_batch_ends_with_its_last_job(
 
 # --- what the machine finds
 
-finish, slept = Joins._finish, Attempt._slept
+finish, put_off = Joins._finish, Attempt._put_off
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
@@ -69,8 +69,8 @@ class WithoutMembers(Transition):
         return keys_of(self.jobs, self.job_ids)._replace(members=[])
 
 
-def counted_as_an_attempt(self: Attempt, sleep: Any, ended_at: Any) -> Any:
-    done = slept(self, sleep, ended_at)
+def counted_as_an_attempt(self: Attempt, meaning: Any, ended_at: Any) -> Any:
+    done = put_off(self, meaning, ended_at)
     return done._replace(outcome=done.outcome._replace(attempts=self.claim.attempts + 1))
 
 
@@ -113,7 +113,7 @@ WRONGS: dict[str, AbstractContextManager[Any]] = {
         JobSweep, "_without_members", lambda self, keys: set(keys)
     ),
     "a sleep is forgotten": mock.patch.object(AttemptSteps, "begun_sleeps", ()),
-    "a sleep counts as an attempt": mock.patch.object(Attempt, "_slept", counted_as_an_attempt),
+    "a sleep counts as an attempt": mock.patch.object(Attempt, "_put_off", counted_as_an_attempt),
 }
 
 #: As in ``test_machine``.
