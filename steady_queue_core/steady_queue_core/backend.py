@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -37,35 +37,31 @@ from .backend_results import (
     stored_job,
     stored_results,
 )
+from .call_facts import metadata_of_call
 from .compat import (
     BaseTaskBackend,
     Task,
     TaskResult,
     task_enqueued,
 )
-from .concurrency import ConcurrencyLimit
 from .dialects import (
     BatchClosed,
     EnqueuedJob,
     KeyTaken,
-    Link,
     NewJob,
     dialect_for,
     fair_queues_in,
 )
 from .encoded_call import EncodedCall
 from .errors import AlreadyFinished, SteadyQueueError
-from .features.declared import DEFAULTED, DEMANDING
+from .features.declared import DEFAULTED
 from .features.delivery.options import AT_MOST_ONCE
 from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
-from .rates.limit import RateLimit
-from .tasks.callbacks import require_callbacks, resolved
+from .tasks.callbacks import require_callbacks
 from .tasks.checkpoint_store import DatabaseStore
-from .tasks.current_batch import batch_of_call
 from .tasks.definition import SteadyQueueTask
-from .tasks.fair_calls import fair_key_of_call
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.notes import Store
@@ -74,7 +70,6 @@ from .tasks.registry import require_declared
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
 from .tasks.task_signals import Audience, send_task_signal
-from .tasks.unique_calls import key_of_call
 from .tasks.validation import (
     ValidTasks,
     require_datetime,
@@ -196,22 +191,28 @@ class SteadyQueueBackend(BaseTaskBackend):
         has the unique key of the call and the task says so, and ``QueueFull`` if ``queue_limits``
         say so. Nothing is stored then.
         """
-        [result] = self.store([self.encode(task, args, kwargs)])
+        [result] = self._entrance([self.encode(task, args, kwargs)])
         return result
 
     def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Store encoded calls, all or none. Calls with ``enqueue_on_commit`` are stored later, when
         the caller's transaction commits."""
-        if (chain := self.middleware) is not None:
-            return chain.enqueue(calls, self._store_or_wait)
-        return self._store_or_wait(calls)
+        return self._entrance(calls)
 
-    def _store_or_wait(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
+    @property
+    def _entrance(self) -> Callable[[Sequence[EncodedCall]], list[TaskResult]]:
+        """What stores calls, with the middleware around it."""
+        chain = self.middleware
+        return self._admit if chain is None else partial(chain.enqueue, store=self._admit)
+
+    def _admit(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         # Now, and not at the commit: then nobody is left who could try again.
         if self.admission is not None:
             self.require_room([Newcomer(call.task) for call in calls])
         # What is added to a batch belongs in its transaction.
         later = [call.batch_id is None and self._waits_for_commit(call.task) for call in calls]
+        if True not in later:
+            return self.insert(calls)
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
         return [
             self._insert_after_commit(call) if waits else next(stored)
@@ -286,7 +287,9 @@ class SteadyQueueBackend(BaseTaskBackend):
         if not calls:
             return []
         stored = self._store(calls)
-        results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
+        results = [
+            result_of_call(call, self.alias, new) for call, new in zip(calls, stored, strict=True)
+        ]
         if any(new.is_duplicate for new in stored):
             show_others(stored, results, self.results_of)
         if Audience().hears(task_enqueued):
@@ -334,26 +337,10 @@ class SteadyQueueBackend(BaseTaskBackend):
         require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.payload_limits)
         require_storable_models(task, text, self.settings.argument_models)
-        concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
-        limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
-        own, key = self._metadata_of(task), key_of_call(task, args, kwargs, text)
-        if own is not None:
-            self._require_options(task, own)
-        if key is not None:
-            own = replace(own or NONE, unique=key.stored)
-        rate: RateLimit | None = getattr(task, "rate", None)
-        if rate is not None and (allowed := rate.of_call(task, args, kwargs)) is not None:
-            own = replace(own or NONE, rate=allowed.stored)
-        fair_key = None
-        if self.is_fair(task.queue_name):
-            fair_key = fair_key_of_call(task, args, kwargs)
-            own = replace(own or NONE, fair=fair_key)
-        if intended_time is not None:
-            own = replace(own or NONE, intended_time=intended_time)
-        if (batch_id := batch_of_call(self, task)) is not None:
-            own = replace(own or NONE, batch=Link(batch_id).stored)
-        metadata = None if own is None else resolved(own, self).text(self.payload_limits)
-        return EncodedCall(task, args, kwargs, text, limit, metadata, batch_id, fair_key)
+        call = EncodedCall(task, args, kwargs, text)
+        found = metadata_of_call(call, self, intended_time)
+        call.metadata = None if found is None else found.text(self.payload_limits)
+        return call
 
     def is_fair(self, queue_name: str) -> bool:
         """Whether a queue shares its workers fairly among the keys of its jobs."""
@@ -363,31 +350,18 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def delivery_of(self, task: Task) -> str | None:
         """Return the delivery of the jobs of ``task``; ``None`` for most."""
-        metadata = self._metadata_of(task)
-        return None if metadata is None else metadata.delivery
-
-    def _metadata_of(self, task: Task) -> JobMetadata | None:
-        """Return what jobs of ``task`` keep beyond their columns, if anything."""
         own: JobMetadata | None = getattr(task, "job_metadata", None)
-        if own is None and not self._defaults:
+        if own is None and not self.job_defaults:
             return None
-        return (own or NONE).of_job(self._defaults)
+        known = own or NONE
+        found: str | None = known.replaced_by(self.job_defaults).get("delivery", known.delivery)
+        return found
 
     @cached_property
-    def _defaults(self) -> dict[str, Any]:
+    def job_defaults(self) -> dict[str, Any]:
         """What jobs keep that do not say it themselves."""
         found = {option.name: getattr(self.settings, option.name) for option in DEFAULTED}
         return {name: value for name, value in found.items() if value is not None}
-
-    def _require_options(self, task: Task, metadata: JobMetadata) -> None:
-        """Raise ``InvalidTask`` if options of a job of ``task`` do not fit it."""
-        own: JobMetadata = getattr(task, "job_metadata", None) or NONE
-        for option in DEMANDING:
-            value = getattr(metadata, option.name)
-            if value is not None and option.require is not None:
-                setting = f"TASKS[{self.alias!r}]['OPTIONS'][{option.name!r}]"
-                is_default = getattr(own, option.name) is None
-                option.require(value, task, setting if is_default else option.name)
 
     def _most_attempts(self, task: Task) -> int:
         own: int | None = getattr(task, "max_attempts", None)

@@ -29,7 +29,7 @@ class EncodedCall:
     kwargs: Any = field(repr=False)
     #: ``args`` and ``kwargs`` in their stored form.
     arguments: str = field(repr=False)
-    limit: Limit | None
+    limit: Limit | None = None
     #: What the job keeps beyond its columns, as text.
     metadata: str | None = None
     #: The batch that it is added to.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -67,9 +66,9 @@ def problems_of_callbacks() -> Iterator[str]:
                 yield str(error)
 
 
-def resolved(metadata: JobMetadata, backend: Any) -> JobMetadata:
-    """Return the metadata of a job of ``backend``, in which callbacks are no longer paths alone,
-    and have the backend that stores them with its outcome. The tasks are known to exist."""
+def resolved(metadata: JobMetadata, backend: Any) -> dict[str, Any]:
+    """Return the callbacks of a job of ``backend``, by option: no longer paths alone, and with the
+    backend that stores them with its outcome. The tasks are known to exist."""
     changes: dict[str, Any] = {}
     for option in CALLBACKS:
         given = getattr(metadata, option)
@@ -80,7 +79,7 @@ def resolved(metadata: JobMetadata, backend: Any) -> JobMetadata:
             callback = Callback(*given)
             placed = callback._replace(backend=alias_beside(callback.backend, backend))
             changes[option] = tuple(placed)
-    return replace(metadata, **changes) if changes else metadata
+    return changes
 
 
 def _require_fit(task: Task, option: str, callback: Task) -> None:

@@ -122,16 +122,16 @@ class JobMetadata:
         Raises ``ValueError``."""
         return replace(self, headers=checked_headers({**self.headers, **headers}))
 
-    def of_job(self, defaults: Mapping[str, Any]) -> JobMetadata:
-        """Return what a job keeps whose backend has these defaults, by the names of options, for
-        jobs that do not say these themselves."""
+    def replaced_by(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a job keeps in place of these, by the names of options, if its backend has
+        these ``defaults`` for jobs that do not say these themselves."""
         changes: dict[str, Any] = {}
         for option in declared.DEFAULTED:
             own = getattr(self, option.name)
             value = defaults.get(option.name) if own is None else own
             if (value := None if value == option.off else value) != own:
                 changes[option.name] = value
-        return replace(self, **changes) if changes else self
+        return changes
 
     def deadline(self, enqueued_at: datetime) -> datetime | None:
         """Return when a job expires that was enqueued then; ``None``: never."""
