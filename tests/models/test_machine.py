@@ -18,7 +18,7 @@ from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations import retry, rows
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import Permit
-from steady_queue_core.processes.supervisor import recovery
+from steady_queue_core.processes.supervisor import claim_results
 from steady_queue_core.processes.worker import outcomes as of_workers
 from steady_queue_core.processes.worker import task_transaction
 from steady_queue_core.processes.worker.attempt import Attempt
@@ -214,10 +214,10 @@ WRONGS: dict[str, Any] = {
     ),
     "a crash counts as an attempt": lambda: mock.patch.object(Attempt, "lost", lost_as_failed),
     "what is to start once is given back": lambda: mock.patch.object(
-        recovery, "delivery_of", return_value=None
+        claim_results, "delivery_of", return_value=None
     ),
     "what a dead process ran has no callbacks": lambda: mock.patch.object(
-        recovery, "with_callback", lambda result, claim: result
+        claim_results, "with_callback", lambda result, claim: result
     ),
     "a task that has lost its claim leaves its writes": lambda: mock.patch.object(
         task_transaction, "dialect_for", lambda using: Careless(dialect_for(using))
