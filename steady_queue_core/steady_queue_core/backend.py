@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -84,8 +84,6 @@ if TYPE_CHECKING:
     from .schedules.values import RecurringDefinition
 
 APP = "steady_queue_core"
-#: Most results that are read at once.
-MOST_READ = 1000
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -191,19 +189,14 @@ class SteadyQueueBackend(BaseTaskBackend):
         has the unique key of the call and the task says so, and ``QueueFull`` if ``queue_limits``
         say so. Nothing is stored then.
         """
-        [result] = self._entrance([self.encode(task, args, kwargs)])
+        [result] = self.store([self.encode(task, args, kwargs)])
         return result
 
     def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Store encoded calls, all or none. Calls with ``enqueue_on_commit`` are stored later, when
         the caller's transaction commits."""
-        return self._entrance(calls)
-
-    @property
-    def _entrance(self) -> Callable[[Sequence[EncodedCall]], list[TaskResult]]:
-        """What stores calls, with the middleware around it."""
         chain = self.middleware
-        return self._admit if chain is None else partial(chain.enqueue, store=self._admit)
+        return self._admit(calls) if chain is None else chain.enqueue(calls, self._admit)
 
     def _admit(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         # Now, and not at the commit: then nobody is left who could try again.

@@ -191,6 +191,13 @@ class Quiet:
 
 
 @pytest.mark.django_db
+def test_jobs_are_taken_in_the_order_of_their_state() -> None:
+    jobs = Jobs("default")
+    older, newer = jobs.failed(2)
+    assert [each for part in selection().parts(10) for each in part] == [newer, older]
+
+
+@pytest.mark.django_db
 def test_jobs_that_come_later_are_not_followed_without_end() -> None:
     jobs = Jobs("default")
     jobs.failed(2)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db.models import Value
 
 from steady_queue_core import limits_concurrency, task
 from steady_queue_core.dialects import portable
@@ -71,6 +72,17 @@ def test_damaged_rows_do_not_hide_other_processes() -> None:
     told = invoke("processes")
     assert "odd\\x1b" in told.out
     assert len(told.lines) == 3
+
+
+@pytest.mark.django_db
+def test_a_damaged_schedule_hides_no_other_one() -> None:
+    for key in ("damaged", "daily"):
+        schedule_recurring_task(key, greet, schedule="@daily", timezone="UTC")
+    RecurringTask.objects.filter(key="damaged").update(starts_at=Value("2026-99-99 00:00:00"))
+    listed = only(invoke("schedules", "--json"), "schedules")
+    assert [each["key"] for each in listed] == ["daily"]
+    assert invoke("schedules", "next", "damaged").code == 4
+    assert invoke("metrics").code == 0
 
 
 @on_every_database

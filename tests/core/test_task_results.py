@@ -323,6 +323,11 @@ def test_tasks_can_be_pickled(made: Task) -> None:
     assert pickle.loads(pickle.dumps(made)) == made
 
 
+def test_a_pickle_can_be_read_by_processes_of_the_release_before() -> None:
+    assert b"steady_queue_core.tasks.definition" in pickle.dumps(limited)
+    assert b"copies" not in pickle.dumps(limited)
+
+
 def test_a_pickle_takes_the_place_of_no_declared_task() -> None:
     of_former_code = pickle.dumps(echo.using(priority=5))
     declared = known_task(limited.module_path)

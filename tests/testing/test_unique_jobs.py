@@ -58,6 +58,11 @@ def only_one(number: int = 0) -> None:
     DONE.append(number)
 
 
+@task(takes_context=True)
+def then_only_one(context: Any) -> None:
+    context.enqueue(only_one, 2)
+
+
 @limits_concurrency(key="one")
 @task(unique=Unique(key="one", on_conflict="replace"))
 def latest(number: int = 0) -> None:
@@ -212,3 +217,17 @@ def test_forgetting_the_jobs_forgets_their_keys() -> None:
     assert not remembered.enqueue(1).duplicate
     task_backends["default"].clear()  # type: ignore[attr-defined]
     assert not remembered.enqueue(1).duplicate
+
+
+@everywhere
+def test_a_job_enqueued_with_an_outcome_becomes_the_one_that_has_its_key(
+    backend: str | None,
+) -> None:
+    first = only_one.using(run_after=HOUR).enqueue(1)
+    result = then_only_one.enqueue()
+    run_enqueued_tasks()
+    result.refresh()
+    assert result.status.name == "SUCCESSFUL"
+    run_enqueued_tasks(until=2 * HOUR)
+    first.refresh()
+    assert (first.status.name, DONE) == ("SUCCESSFUL", [1])

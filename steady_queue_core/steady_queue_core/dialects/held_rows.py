@@ -15,8 +15,9 @@ class HeldTable(NamedTuple):
     model: str
     #: The name of the table.
     name: str
-    #: The columns that identify a row.
+    #: The columns that identify a row, and the fields of the model that have these.
     key: tuple[str, ...]
+    fields: tuple[str, ...]
     #: The columns with values, beside those of the job and the token.
     columns: tuple[str, ...]
     #: The column of the database's present time.
@@ -24,10 +25,20 @@ class HeldTable(NamedTuple):
 
 
 CHECKPOINTS = HeldTable(
-    "Checkpoint", tables.CHECKPOINTS, ("job_id",), ("data", "done", "total", "text"), "updated_at"
+    "Checkpoint",
+    tables.CHECKPOINTS,
+    ("job_id",),
+    ("job",),
+    ("data", "done", "total", "text"),
+    "updated_at",
 )
 STEPS = HeldTable(
-    "Step", tables.STEPS, ("job_id", "name"), ("name", "position", "is_sleep", "data"), "stored_at"
+    "Step",
+    tables.STEPS,
+    ("job_id", "name"),
+    ("job", "name"),
+    ("name", "position", "is_sleep", "data"),
+    "stored_at",
 )
 #: The columns of a step that is stored once more.
 STEP_COLUMNS = ("token", "position", "is_sleep", "data", "stored_at")

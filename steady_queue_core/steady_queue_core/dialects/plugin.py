@@ -1,7 +1,7 @@
 """The plugin that was picked for a database: its hooks as methods.
 
 Their signatures are those of ``hookspecs``, and so is what they promise. Nothing is added here, but
-that hooks which a dialect has left out return ``None``, or what another function returns.
+that a hook which a dialect has left out may return what another function returns.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def nothing(**given: Any) -> Any:
-    """Return ``None``: what a hook does that was left out."""
-
-
 def hook(
-    specification: Callable[P, R], otherwise: Callable[..., Any] = nothing
+    specification: Callable[P, R], otherwise: Callable[..., Any] | None = None
 ) -> Callable[Concatenate[Any, P], R]:
-    """Return the method that calls a hook, or ``otherwise`` if the dialect has left it out."""
+    """Return the method that calls a hook, or ``otherwise`` if the dialect has left it out: with
+    nothing else to call, wrappers of other plugins run all the same."""
     name = specification.__name__
     parameters = tuple(inspect.signature(specification).parameters)
 
     @wraps(specification)
     def call(plugin: Plugin, *given: Any, **named: Any) -> Any:
-        implementation = plugin.hooks[name] if name in plugin.implemented else otherwise
+        implementation = plugin.hooks[name]
+        if otherwise is not None and name not in plugin.implemented:
+            implementation = otherwise
         return implementation(**dict(zip(parameters, given, strict=False)), **named)
 
     return cast("Callable[Concatenate[Any, P], R]", call)

@@ -89,8 +89,9 @@ def count_each(
     Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
     that are not ``visible`` are read but not counted.
     """
-    with suppress_damage():
-        return _counted(using, selections, instant, visible, cap, alike)
+    if instant:
+        with suppress_damage():
+            return _counted(using, selections, instant, visible, cap, alike)
     return _counted(using, selections, "", visible, cap, alike)
 
 

@@ -15,7 +15,7 @@ from ..models import RecurringExecution, RecurringTask
 from ..schedules import policies
 from ..schedules.span import Span, policy_for
 from ..schedules.stored import span_of
-from .damage import read_each
+from .damage import read_in_order
 
 #: Most recurring tasks that are listed.
 MOST = 2_000
@@ -62,8 +62,8 @@ def listed_schedules(using: str, next_runs: int, key: str | None = None) -> list
     if key is not None:
         rows = rows.filter(pk=key)
     keys = list(rows.values_list("pk", flat=True)[:MOST])
-    found = read_each(rows, keys)
-    return listed(rows.filter(pk__in=keys), [found[key] for key in keys if key in found], next_runs)
+    sound, _ = read_in_order(rows, keys)
+    return listed(rows.filter(pk__in=keys), sound, next_runs)
 
 
 def listed(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from django.db import DatabaseError
+from django.db.models import Q
 
 from ..dialects.database import Database
 from ..models import Job
@@ -32,8 +33,10 @@ class Selection:
     @classmethod
     def until_now(cls, using: str, listings: Sequence[JobListing], *, by_id: bool) -> Selection:
         """Return the selection without jobs that are enqueued from now on: it has an end."""
-        last = newest_id(using)
-        return cls(using, [replace(each, last=last, by_id=by_id) for each in listings])
+        until = Q(pk__lte=newest_id(using))
+        return cls(
+            using, [replace(each, within=each.within & until, by_id=by_id) for each in listings]
+        )
 
     def count(self, most: int) -> BoundedCount:
         """Count the jobs; where no index serves that, among the first ``most``."""

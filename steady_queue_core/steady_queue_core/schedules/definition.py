@@ -17,7 +17,7 @@ _registry: dict[str, RecurringDefinition] = {}
 
 def require_known(function: str, given: Mapping[str, object], known: type) -> None:
     """Raise TypeError for a keyword that a function does not take."""
-    for name in given.keys() - known.__annotations__.keys():
+    for name in (each for each in given if each not in known.__annotations__):
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 

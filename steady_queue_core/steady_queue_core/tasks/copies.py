@@ -55,6 +55,10 @@ def unpickled(path: str, changes: dict[str, Any]) -> Any:
     return rebuilt(declared, **changes)
 
 
+# Where processes of the release before look for it, which may read the same cache.
+unpickled.__module__ = "steady_queue_core.tasks.definition"
+
+
 def _declared(path: str, module: ModuleType | None) -> Task | None:
     """Return the task that a module has by this path, or that is registered by it."""
     found: Any = getattr(module, path.rpartition(".")[2], None)

@@ -49,6 +49,7 @@ from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
 from .copies import field_names, rebuilt, reduced
+from .copies import unpickled as unpickled  # Pickles name it here.
 from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
 from .registry import QueuedTask, known_task, register, runs_ours

@@ -51,7 +51,9 @@ class MemoryBackend(SteadyQueueBackend):
 
     def clear(self) -> None:
         """Forget all jobs."""
-        memory_of(self).jobs.clear()
+        memory = memory_of(self)
+        with memory.lock:
+            memory.jobs.clear()
 
     def checkpoints(self, using: str | None = None) -> Store:
         return MemoryStore(memory_of(self))
@@ -73,8 +75,9 @@ class MemoryBackend(SteadyQueueBackend):
             raise duplicate_of(calls, taken, self.alias, self.results_of) from None
 
     def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
-        ready = memory_of(self).in_state(State.READY)
-        lengths = Counter(job.row.queue_name for job in ready)
+        memory = memory_of(self)
+        with memory.lock:
+            lengths = Counter(job.row.queue_name for job in memory.in_state(State.READY))
         for each in wanted:
             length = lengths[each.queue_name]
             if length + max(1, each.jobs) > each.limit:

@@ -96,10 +96,11 @@ class Memory:
         job = self.jobs.get(job_id)
         return job if job and job.state is State.RUNNING and job.token == token else None
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
-        """Keep jobs, all or none. Raises ``KeyTaken``."""
+    def enqueue(self, jobs: Sequence[NewJob], *, refuses: bool = True) -> list[EnqueuedJob]:
+        """Keep jobs, all or none. Raises ``KeyTaken``; if none ``refuses``, a job whose key is
+        taken becomes the one that has it."""
         with self.lock:
-            unique = _UniqueEnqueue(self, jobs)
+            unique = _UniqueEnqueue(self, jobs, refuses=refuses)
             new = unique.lock()
             if isinstance(new, KeyTaken):
                 raise new
@@ -187,9 +188,9 @@ class Memory:
 class _UniqueEnqueue(UniqueEnqueue):
     """Enqueues jobs of which some have unique keys."""
 
-    def __init__(self, memory: Memory, jobs: Sequence[NewJob]) -> None:
+    def __init__(self, memory: Memory, jobs: Sequence[NewJob], *, refuses: bool) -> None:
         keys = [JobKey.read(job.metadata) for job in jobs]
-        super().__init__(cast(Any, None), cast(Any, memory), jobs, keys, refuses=True)
+        super().__init__(cast(Any, None), cast(Any, memory), jobs, keys, refuses=refuses)
         self.memory, self.rows = memory, memory.keys
 
     def _give_way(self) -> None:

@@ -57,7 +57,9 @@ class MemoryJobs:
 
     def serving(self, selector: QueueSelector) -> MemoryJobs:
         """Return the same jobs for other queues."""
-        return type(self)(self.backend, selector)
+        found = type(self)(self.backend, selector)
+        found.worker = MemoryJobs.worker
+        return found
 
     def may_take(self, job: MemoryJob) -> bool:
         """Whether the calling thread may run a job that is ready."""
@@ -116,7 +118,7 @@ class MemoryJobs:
             self.memory.admit()
         for each in (outcome.sequel or Sequel()).follow_ups:
             backend: Any = task_backends[each.job.backend_name]
-            [each.stored] = memory_of(backend).enqueue([each.job])
+            [each.stored] = memory_of(backend).enqueue([each.job], refuses=False)
 
     def _write(self, job: MemoryJob, outcome: Outcome) -> None:
         """Store what an attempt leaves to its job."""

@@ -51,7 +51,7 @@ def upsert_held(connection: BaseDatabaseWrapper, rows: Sequence[HeldRow]) -> Non
     present = storable(present_time(connection))
     for (table, changed), some in groupby(rows, lambda row: (row.table, row.changed)):
         made = [model_of(row, present) for row in some]
-        upsert(connection, made, table.key, changed)
+        upsert(connection, made, table.fields, changed)
 
 
 def model_of(row: HeldRow, present: Any) -> Any:
