@@ -33,7 +33,7 @@ from steady_queue_core.dialects import (
     fair_queues,
     tables,
 )
-from steady_queue_core.fair_queues import FairQueues
+from steady_queue_core.features.fair.queues import FairQueues
 
 #: Jobs of one bulk enqueue, and among how many keys.
 BULK, BULK_KEYS = 10_000, 100

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .batches.results import BatchResult
     from .batches.workflow import Workflow
     from .bulk import aenqueue_many, call, enqueue_many
-    from .concurrency import limits_concurrency
     from .dynamic_tasks import (
         change_recurring_task,
         schedule_recurring_task,
@@ -32,10 +31,11 @@ if TYPE_CHECKING:
         Preempted,
         QueueFull,
     )
-    from .rates.limit import limits_rate
+    from .features.concurrency.limit import limits_concurrency
+    from .features.rates.limit import limits_rate
+    from .features.unique.options import Unique
     from .schedules.definition import recurring
     from .tasks.definition import task
-    from .unique import Unique
 
     # An argument of any type may be one of these.
     def Previous() -> Any: ...
@@ -124,11 +124,11 @@ def __getattr__(name: str) -> Any:
 
         return recurring
     if name == "limits_concurrency":
-        from .concurrency import limits_concurrency
+        from .features.concurrency.limit import limits_concurrency
 
         return limits_concurrency
     if name == "limits_rate":
-        from .rates.limit import limits_rate
+        from .features.rates.limit import limits_rate
 
         return limits_rate
     if name in ("Discard", "Fail", "Retry", "Snooze"):
@@ -148,7 +148,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(errors, name)
     if name == "Unique":
-        from .unique import Unique
+        from .features.unique.options import Unique
 
         return Unique
     if name in ("call", "enqueue_many", "aenqueue_many"):

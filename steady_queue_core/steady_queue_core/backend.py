@@ -25,8 +25,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 
 from . import arguments
-from .admission import Admission, Newcomer
 from .arguments import PayloadLimits
+from .arguments.signature import require_fit
 from .backend_checks import missing_app, wrong_options
 from .backend_options import BackendOptions, ErrorReporter
 from .backend_results import (
@@ -56,9 +56,10 @@ from .encoded_call import EncodedCall
 from .errors import AlreadyFinished, SteadyQueueError
 from .features.declared import DEFAULTED
 from .features.delivery.options import AT_MOST_ONCE
+from .features.queue_limits.admission import Admission, Newcomer
+from .features.queue_limits.lengths import Full, Wanted, lengths_in
 from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
-from .queue_lengths import Full, Wanted, lengths_in
 from .tasks.callbacks import require_callbacks
 from .tasks.checkpoint_store import DatabaseStore
 from .tasks.definition import SteadyQueueTask
@@ -68,7 +69,6 @@ from .tasks.notes import Store
 from .tasks.placement import beside
 from .tasks.registry import require_declared
 from .tasks.results import task_result_of
-from .tasks.signature import require_fit
 from .tasks.task_signals import Audience, send_task_signal
 from .tasks.validation import (
     ValidTasks,
@@ -162,11 +162,10 @@ class SteadyQueueBackend(BaseTaskBackend):
 
         return Job
 
-    @property
-    def _default_delivery(self) -> object:
-        """The delivery in ``OPTIONS``, as it is written there: wrong options are for the system
-        checks to report, and not for the first task that is declared."""
-        return self.options.get("delivery") if isinstance(self.options, dict) else None
+    def _written(self, option: str) -> object:
+        """Return an option as it is written in ``OPTIONS``: wrong ones are for the system checks to
+        report, and not for the first task that is declared."""
+        return self.options.get(option) if isinstance(self.options, dict) else None
 
     @property
     def caller_database(self) -> str:
@@ -179,7 +178,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Raise ``InvalidTask`` unless this backend can run ``task``."""
         require_datetime(task)
         super().validate_task(with_any_context(task))
-        require_valid(task, self._default_delivery)
+        require_valid(task, self._written)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.

@@ -11,8 +11,8 @@ from django.db import connections
 from .backend_options import BackendOptions
 from .configuration import ConfigurationError
 from .configuration.per_queue import PerQueue
-from .fair_queues import OPTION as FAIR_QUEUES
-from .queue_limits import OPTION as QUEUE_LIMITS
+from .features.fair.queues import OPTION as FAIR_QUEUES
+from .features.queue_limits.options import OPTION as QUEUE_LIMITS
 
 
 def missing_app(alias: str, app: str) -> CheckMessage:

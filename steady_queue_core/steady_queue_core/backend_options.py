@@ -15,12 +15,12 @@ from .compat import TaskResult
 from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
-from .fair_queues import FairQueues, read_fair_queues
 from .features.delivery.options import AT_MOST_ONCE, MODES, MOST_CRASHES
 from .features.endings.options import MOST_SNOOZES
+from .features.fair.queues import FairQueues, read_fair_queues
+from .features.queue_limits.options import QueueLimits, read_queue_limits
 from .middleware import MiddlewareChain
 from .payloads.options import PayloadOptions, read_payload
-from .queue_limits import QueueLimits, read_queue_limits
 from .retries import Backoff, as_backoff
 
 #: Is told of the last error of a job, and its result.

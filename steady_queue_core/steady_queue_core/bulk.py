@@ -8,10 +8,10 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from .admission import Newcomer
 from .arguments import TaskArgumentError
 from .compat import AnyTask, AnyTaskResult, GenericTask, InvalidTask, Task, task_backends
 from .errors import PartlyEnqueued
+from .features.queue_limits.admission import Newcomer
 from .tasks.definition import SteadyQueueTask
 from .tasks.registry import runs_ours
 

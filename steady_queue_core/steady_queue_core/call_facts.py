@@ -10,11 +10,11 @@ from typing import Any
 from .dialects import Link
 from .encoded_call import EncodedCall
 from .features.declared import DEMANDING
+from .features.fair.calls import fair_key_of_call
+from .features.unique.calls import key_of_call
 from .tasks.callbacks import resolved
 from .tasks.current_batch import batch_of_call
-from .tasks.fair_calls import fair_key_of_call
 from .tasks.metadata import NONE, JobMetadata
-from .tasks.unique_calls import key_of_call
 
 #: What a job keeps of a call in its metadata, by the names there.
 Facts = Mapping[str, Any]

@@ -16,7 +16,7 @@ from .compat import (
 from .configuration import Configuration, ConfigurationError, ResolvedOptions
 from .configuration.errors import suggest
 from .configuration.options import SETTING
-from .fair_queues import FairQueues
+from .features.fair.queues import FairQueues
 from .schedules.definition import registered
 from .schedules.values import RecurringDefinition
 from .sharding.schedules import placed

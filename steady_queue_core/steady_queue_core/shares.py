@@ -15,14 +15,14 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
-from .call_keys import shortened, text_of_value
 from .compat import InvalidTask
 from .configuration.errors import describe
 from .configuration.queues import name_objection
 from .configured_backends import queue_databases
 from .dialects import fair_queues_in
 from .dialects.database import Database
-from .fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT, OPTION, is_weight
+from .features.fair.queues import LARGEST_WEIGHT, LEAST_WEIGHT, OPTION, is_weight
+from .features.keys import shortened, text_of_value
 from .models import Share
 
 #: A key, as ``using(fair_key=...)`` takes it; ``""`` or ``None``: the jobs without one.

@@ -11,11 +11,11 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from steady_queue_core import arguments, task
-from steady_queue_core.call_keys import LONGEST_KEY
 from steady_queue_core.compat import InvalidTask, task_backends
 from steady_queue_core.dialects import FairKey, FollowUp, NewJob
 from steady_queue_core.dialects.callbacks import encoded, jobs_at_end
 from steady_queue_core.dialects.membership import MemberState
+from steady_queue_core.features.keys import LONGEST_KEY
 from steady_queue_core.processes.worker.follow_up_wire import read_follow_ups, write_follow_up
 from steady_queue_core.tasks.metadata import JobMetadata
 

@@ -15,7 +15,7 @@ from steady_queue_core.checks import check_fair_keys
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.configured_backends import fair_queues_on
 from steady_queue_core.dialects import fair_queues, fair_queues_in
-from steady_queue_core.fair_queues import FairQueues, is_weight
+from steady_queue_core.features.fair.queues import FairQueues, is_weight
 from steady_queue_core.tasks import registry
 
 BACKEND = "steady_queue_core.backend.SteadyQueueBackend"

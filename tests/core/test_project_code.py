@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.dispatch import Signal
 
-from steady_queue_core.call_keys import text_of
 from steady_queue_core.compat import InvalidTask
+from steady_queue_core.features.keys import text_of
 from steady_queue_core.processes.base.thread_interrupt import TaskInterrupted
 from steady_queue_core.project_code import ProjectCodeError, contained
 from steady_queue_core.signals import InternalErrors, send

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core import queue_lengths
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.configuration import ConfigurationError
-from steady_queue_core.queue_lengths import Full, QueueLengths, Wanted
-from steady_queue_core.queue_limits import MOST_JOBS, QueueLimits
+from steady_queue_core.features.queue_limits import lengths as queue_lengths
+from steady_queue_core.features.queue_limits.lengths import Full, QueueLengths, Wanted
+from steady_queue_core.features.queue_limits.options import MOST_JOBS, QueueLimits
 
 PATH = "TASKS['default']['OPTIONS']['queue_limits']"
 DICT = f"{PATH}: expected a dict of queues and numbers, such as {{'mail': 100_000}}, got"

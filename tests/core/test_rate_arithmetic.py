@@ -13,8 +13,8 @@ import pytest
 
 from steady_queue_core.dialects import JobRate
 from steady_queue_core.durations import LONGEST
-from steady_queue_core.rates.pace import LEAST_SLACK, RESOLUTION, Pace
-from steady_queue_core.rates.turnstile import DESERTED, GRACE, ROUND, Turnstile
+from steady_queue_core.features.rates.pace import LEAST_SLACK, RESOLUTION, Pace
+from steady_queue_core.features.rates.turnstile import DESERTED, GRACE, ROUND, Turnstile
 from steady_queue_core.timezones import MICROSECOND
 
 SECOND = 1_000_000

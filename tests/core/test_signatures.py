@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from steady_queue_core import Unique, call, enqueue_many, limits_concurrency, task
 from steady_queue_core.arguments import DeserializationError, ModelReference
+from steady_queue_core.arguments import signature as signatures
+from steady_queue_core.arguments.signature import Signature
 from steady_queue_core.listings.payloads import Redactor
 from steady_queue_core.models import Job
-from steady_queue_core.tasks import signature as signatures
 from steady_queue_core.tasks.model_arguments import require_permitted_models
-from steady_queue_core.tasks.signature import Signature
 
 from .driver import Driver
 from .samples import echo, real_transactions, stock, stubborn

@@ -16,8 +16,8 @@ from steady_queue_core import Unique, task
 from steady_queue_core.arguments import canonical, encode_call
 from steady_queue_core.compat import InvalidTask
 from steady_queue_core.dialects import JobKey
+from steady_queue_core.features.unique.calls import key_of_call
 from steady_queue_core.tasks.metadata import JobMetadata
-from steady_queue_core.tasks.unique_calls import key_of_call
 
 from ..app.models import Item
 

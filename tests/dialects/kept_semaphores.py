@@ -10,7 +10,7 @@ from unittest import mock
 
 from steady_queue_core.conformance.base import ConformanceCase, limited_job, new_job
 from steady_queue_core.dialects import apart, fair_queues
-from steady_queue_core.fair_queues import FairQueues
+from steady_queue_core.features.fair.queues import FairQueues
 
 LATE = timedelta(hours=1)
 

@@ -23,8 +23,8 @@ from steady_queue_core.dialects import (
     QueueSelector,
     StepRecord,
 )
-from steady_queue_core.dialects.job_key import REPLACE, STARTED
 from steady_queue_core.dialects.membership import Link, linked
+from steady_queue_core.features.unique.key import REPLACE, STARTED
 from steady_queue_core.progress import Progress
 
 from .cases import GoldenCase, on_each_database

@@ -10,7 +10,7 @@ import pytest
 
 from steady_queue_core.conformance.base import new_job, stored_id
 from steady_queue_core.dialects import ClaimedJob, Ending
-from steady_queue_core.fair_queues import FairQueues
+from steady_queue_core.features.fair.queues import FairQueues
 from steady_queue_core.models import Job, ScheduledExecution
 
 from .everywhere import on_every_database

@@ -26,7 +26,7 @@ from steady_queue_core.dialects import (
     fair_queues,
 )
 from steady_queue_core.dialects.database import Database
-from steady_queue_core.fair_queues import FairQueues
+from steady_queue_core.features.fair.queues import FairQueues
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution, Share, Turn
 from steady_queue_core.models.operations.idle_keys import IdleTurns
 from steady_queue_core.models.operations.retry import retry

@@ -20,6 +20,8 @@ from steady_queue_core.configuration import Configuration
 from steady_queue_core.conformance import threads
 from steady_queue_core.dialects import ClaimedJob, Ending, JobRate, portable
 from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.features.rates.closing_up import ClosingUp
+from steady_queue_core.features.rates.gate import Answer, Ask, Gate
 from steady_queue_core.models import (
     BlockedExecution,
     Job,
@@ -35,8 +37,6 @@ from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.lane import Lanes, follows_in_chain
 from steady_queue_core.processes.worker.rated_starts import RatedStarts
-from steady_queue_core.rates.closing_up import ClosingUp
-from steady_queue_core.rates.gate import Answer, Ask, Gate
 from steady_queue_core.tasks.metadata import JobMetadata
 from steady_queue_core.tasks.notes import AttemptNotes
 from steady_queue_core.testing import run_enqueued_tasks

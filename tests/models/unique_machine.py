@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from steady_queue_core.dialects import KeyTaken
-from steady_queue_core.dialects.job_key import JobKey
+from steady_queue_core.features.unique.key import JobKey
 from steady_queue_core.models import Job, UniqueKey
 from steady_queue_core.models.operations.idle_keys import KeptKeys, LostKeys
 from steady_queue_core.tasks.metadata import JobMetadata

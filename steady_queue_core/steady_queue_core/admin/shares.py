@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 
 from .. import shares
 from ..dialects import fair_queues_in, is_storable
-from ..fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
+from ..features.fair.queues import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from ..listings.damage import read_each
 from ..listings.keyset import ModelListing
 from ..models import Share

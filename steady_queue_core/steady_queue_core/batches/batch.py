@@ -22,10 +22,10 @@ from ..compat import (
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
 from ..dialects.database import Database
 from ..errors import AlreadyFinished
+from ..features.key_options import CallKey
 from ..tasks import current_batch
 from ..tasks.current_batch import OpenBatch
 from ..tasks.placement import alias_beside
-from ..unique import CallKey
 from .handle import BatchHandle
 from .rows import cancel, create, missing_tables_named, start
 from .transactions import in_transaction_on, transaction_on

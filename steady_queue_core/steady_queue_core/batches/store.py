@@ -10,19 +10,19 @@ from typing import Any
 
 from django.db import connections
 
-from ..admission import Newcomer
+from ..arguments.signature import require_fit
 from ..bulk import REFUSALS, Call
 from ..compat import InvalidTask, TaskResult, task_enqueued
 from ..dialects import EnqueuedJob, JobKey, Link, NewJob
 from ..dialects.database import Database
 from ..dialects.membership import DependencyState, MemberState, RunWhen, linked
 from ..dialects.portable import storable
+from ..features.queue_limits.admission import Newcomer
 from ..models import BatchMember, Dependency, JobBatch
 from ..models.execution import WaitingExecution
 from ..tasks import current_batch
 from ..tasks.callbacks import share_a_database
 from ..tasks.placement import beside
-from ..tasks.signature import require_fit
 from ..tasks.task_signals import Audience, send_task_signal
 from .graph import Graph, Member
 from .parent_results import shape_of

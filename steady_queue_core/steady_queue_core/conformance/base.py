@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError
 
-from ..dialects import portable
+from ..dialects import Limit, portable
 from ..dialects.dialect import Dialect
 from ..dialects.outcome import Ending, Outcome
 from ..dialects.queue_selector import QueueSelector
-from ..dialects.records import ClaimedJob, EnqueuedJob, Limit, NewJob, ProcessIdentity
+from ..dialects.records import ClaimedJob, EnqueuedJob, NewJob, ProcessIdentity
 from ..dialects.registry import dialect_for
 from . import threads
 from .inspection import InspectingCase

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..arguments import DEFAULT_LIMITS
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS, encoded
-from ..dialects.membership import DependencyState, Link, MemberState, RunWhen, linked
+from ..dialects.membership import DependencyState, MemberState, RunWhen, linked
 from ..dialects.outcome import Outcome
 from ..dialects.queue_selector import QueueSelector
 from ..dialects.records import ClaimedJob, NewJob
+from ..features.batches.link import Link
 from .base import ConformanceCase, limited_job, new_job
 
 #: The queues of the callbacks of a batch.

@@ -9,9 +9,10 @@ from unittest import mock
 from django.db.transaction import atomic
 
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
-from ..dialects.membership import Link, MemberState, RunWhen
+from ..dialects.membership import MemberState, RunWhen
 from ..dialects.outcome import Ending
 from ..dialects.records import ClaimedJob
+from ..features.batches.link import Link
 from .base import ending, limited_job, new_job
 from .batch_rows import BatchRows
 from .transactions import Refused

@@ -8,11 +8,11 @@ from typing import Any
 from django.db.transaction import atomic
 
 from .. import arguments
-from ..dialects.job_key import EXISTING, FINISHED, NAME, RAISE, REPLACE, STARTED, JobKey
 from ..dialects.outcome import Ending
 from ..dialects.records import EnqueuedJob, NewJob
 from ..dialects.sequel import FollowUp, Sequel
 from ..dialects.unique_enqueue import KeyTaken
+from ..features.unique.key import EXISTING, FINISHED, NAME, RAISE, REPLACE, STARTED, JobKey
 from .base import ConformanceCase, ending, limited_job, new_job
 from .transactions import Refused
 

@@ -14,18 +14,21 @@ from ..errors import (
     DialectNotFound,
     DialectUnsupported,
 )
+from ..features.batches.link import Link
+from ..features.concurrency.stored import Limit
+from ..features.fair.key import FairKey
+from ..features.rates.stored import JobRate
+from ..features.storable import is_storable
+from ..features.unique.key import JobKey
 from ..logging import get_logger
 from . import portable, tables
 from .chains import Chain, chained, chains_of
 from .dialect import Dialect
-from .fair_key import FairKey
 from .fair_queues import fair_queues_in
 from .held_rows import STEP_COLUMNS, CheckpointChange, HeldRow, HeldTable, StepRecord
 from .hookspecs import hookimpl
-from .job_key import JobKey, is_storable
-from .job_rate import JobRate
 from .joins import BatchClosed, Joins
-from .membership import DependencyState, Link, MemberState, RunWhen
+from .membership import DependencyState, MemberState, RunWhen
 from .observation import INFO, PROBLEM, WARNING, Observation, observed, rows_of
 from .outcome import Destination, Ending, Outcome, limited_keys
 from .queue_selector import QueueSelector
@@ -40,7 +43,6 @@ from .records import (
     Dispatched,
     EnqueuedJob,
     Level,
-    Limit,
     NewJob,
     ProcessIdentity,
     TurnKey,

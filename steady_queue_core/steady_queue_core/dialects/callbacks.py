@@ -9,9 +9,11 @@ from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits
-from .fair_key import FairKey
-from .membership import Link, MemberState, linked
-from .records import Limit, NewJob
+from ..features.batches.link import Link
+from ..features.concurrency.stored import Limit
+from ..features.fair.key import FairKey
+from .membership import MemberState, linked
+from .records import NewJob
 
 ON_SUCCESS, ON_FAILURE, ON_FINISH = "on_success", "on_failure", "on_finish"
 #: The names of the callbacks, in the order in which they are enqueued.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..features.unique.key import JobKey
 from . import batches
-from .job_key import JobKey
 from .joins import BatchClosed, Joins
 from .operations import Operations
 from .portable.members import insert_members

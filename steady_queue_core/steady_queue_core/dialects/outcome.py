@@ -8,8 +8,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from ..errors import TaskCancelled
-from .job_key import JobKey
-from .membership import Link, MemberState
+from ..features.batches.link import Link
+from ..features.unique.key import JobKey
+from .membership import MemberState
 from .sequel import Sequel
 
 #: The exception of jobs that were cancelled.

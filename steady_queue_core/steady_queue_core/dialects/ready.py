@@ -12,8 +12,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
 
+from ..features.fair.key import FairKey
 from .batches import parts
-from .fair_key import FairKey
 from .fair_queues import fair_queues_in
 from .operations import Operations
 from .outcome import Destination, Ending, Outcome

@@ -7,21 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
-from .job_key import JobKey
-from .job_rate import JobRate
-from .membership import Link
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """How many jobs with the same key may hold a permit at the same time: be ready, or running."""
-
-    key: str
-    to: int
-    #: How long a permit is safe after the start of the job, and after its process's last heartbeat.
-    duration: timedelta
-    #: Whether a job that finds no permit when it is due is deleted rather than blocked.
-    discards: bool = False
+from ..features.batches.link import Link
+from ..features.concurrency.stored import Limit
+from ..features.rates.stored import JobRate
+from ..features.unique.key import JobKey
 
 
 # Not frozen: that would make it twice as expensive to create, and each enqueue creates some.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
-from ..fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT
+from ..features.fair.queues import LARGEST_WEIGHT, LEAST_WEIGHT
 from . import tables
 from .batches import parts
 from .operations import Operations

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .job_key import FINISHED, JobKey
+from ..features.unique.key import FINISHED, JobKey
 from .operations import Operations
 from .portable import aware
 from .portable.replacing import NoPermit, has_begun, is_starting, replace_jobs

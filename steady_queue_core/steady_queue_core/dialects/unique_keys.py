@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..features.unique.key import JobKey
 from .batches import parts
-from .job_key import JobKey
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model

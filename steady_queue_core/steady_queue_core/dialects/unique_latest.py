@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from .. import arguments
-from .job_key import NAME, JobKey
-from .job_metadata import UNLIMITED
+from ..features.entries import UNLIMITED
+from ..features.unique.key import NAME, JobKey
 from .portable import aware
 from .portable.enqueue import due_at
 from .records import NewJob

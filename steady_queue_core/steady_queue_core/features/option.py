@@ -1,4 +1,4 @@
-"""Option: what a job keeps of one option of its task or its call."""
+"""Option: what tasks and calls may say, and a job keeps as a fact of the same name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ class Option(NamedTuple):
 
     #: As it is given to ``@task`` and ``using()``, and found in the metadata.
     name: str
-    #: Whether a value that was found there may have been stored.
-    is_valid: Callable[[Any], bool]
     #: What ``using()`` takes.
     of_call: Check
     #: What ``@task`` takes; ``None``: a task keeps it in a field of its own.
@@ -32,8 +30,3 @@ class Option(NamedTuple):
     off: object = None
     #: Whether a copy of the job, which is enqueued later, has this value, too.
     is_copied: Callable[[Any], bool] = lambda value: True
-
-
-def is_count(value: object) -> bool:
-    """Whether ``value`` is a number of times."""
-    return type(value) is int and value >= 0

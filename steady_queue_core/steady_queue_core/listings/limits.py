@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 from ..dialects import JobRate
 from ..dialects.database import Database
 from ..durations import in_words
+from ..features.rates.pace import Pace
 from ..models import BlockedExecution, Rate, Semaphore
 from ..models.rate import number
-from ..rates.pace import Pace
 from ..timezones import MICROSECOND, from_microseconds, to_microseconds
 from .counts import BoundedCount, count_each
 from .damage import read_in_order

@@ -15,13 +15,13 @@ from django.views.debug import get_default_exception_reporter_filter
 
 from .. import arguments
 from ..arguments import DeserializationError
+from ..arguments.signature import read_signature, takes_any_position
 from ..configuration import Configuration, ConfigurationError
 from ..configuration.options import HIDDEN_ARGUMENTS
 from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..printable import printable
 from ..tasks.registry import find_task
-from ..tasks.signature import read_signature, takes_any_position
 from ..tasks.stored_payloads import call_text, result_text
 
 HIDDEN = "*" * 20

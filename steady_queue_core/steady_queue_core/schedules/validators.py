@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
+from ..arguments.signature import signature_of
 from ..configuration.errors import suggest
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..durations import LONGEST
-from ..tasks.signature import signature_of
 from .cron import InvalidScheduleError, Schedule
 from .interval import Interval
 from .once import Once

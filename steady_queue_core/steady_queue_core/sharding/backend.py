@@ -9,17 +9,17 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error
 
-from ..admission import Newcomer
 from ..arguments import PayloadLimits
+from ..arguments.signature import require_fit
 from ..backend import SteadyQueueBackend
-from ..call_keys import text_of_value
 from ..compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultDoesNotExist
 from ..configuration import ConfigurationError
 from ..encoded_call import EncodedCall
+from ..features.keys import text_of_value
+from ..features.queue_limits.admission import Newcomer
 from ..payloads import PayloadCodec
 from ..tasks import current_batch
 from ..tasks.definition import SteadyQueueTask
-from ..tasks.signature import require_fit
 from ..tasks.validation import require_datetime, require_valid, with_any_context
 from . import members, routing
 from .keys import ShardKeys

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..call_keys import text_of_value
+from ..arguments.signature import signature_of
 from ..compat import InvalidTask, Task
+from ..features.keys import text_of_value
+from ..features.sharding.calls import OPTION, declared_shard_key, where_of
 from ..project_code import contained, text_of
-from ..tasks.shard_calls import OPTION, declared_shard_key, where_of
-from ..tasks.signature import signature_of
 from .options import KeyFunction, ShardingOptions
 
 

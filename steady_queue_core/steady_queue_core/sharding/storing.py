@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from django.db import connections
 
-from ..admission import Newcomer
 from ..compat import TaskResult
 from ..encoded_call import EncodedCall
 from ..errors import DuplicateTask, PartlyEnqueued
+from ..features.queue_limits.admission import Newcomer
 from .members import member
 from .options import ShardingOptions
 from .results import seen_from

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
+from ..arguments.signature import signature_of
 from ..compat import InvalidTask, Task
 from ..features.callbacks.options import CALLBACKS, ON_FAILURE, ON_SUCCESS, Callback
 from .copies import rebuilt
 from .metadata import JobMetadata
 from .placement import alias_beside
 from .registry import known_task, registered_tasks
-from .signature import signature_of
 
 #: What a callback is called with, in samples: the id of the result; and of a failure, the path of
 #: its exception and its message.

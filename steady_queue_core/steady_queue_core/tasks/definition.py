@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import (
     TYPE_CHECKING,
@@ -12,11 +12,11 @@ from typing import (
     Concatenate,
     Generic,
     Literal,
-    Never,
     ParamSpec,
     Protocol,
     Self,
     TypeVar,
+    Unpack,
     cast,
     overload,
 )
@@ -25,36 +25,26 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from ..call_keys import Key
+from ..arguments.signature import location_of, require_fit
 from ..compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
     DEFAULT_TASK_PRIORITY,
     DEFAULT_TASK_QUEUE_NAME,
-    AnyTask,
     GenericTask,
     InvalidTask,
     Task,
     task_backends,
 )
-from ..concurrency import ConcurrencyLimit
 from ..configuration.errors import suggest
-from ..features.callbacks.options import require_declared_options
-from ..features.delivery.options import Delivery
-from ..features.expiry.options import Expires
-from ..features.retention.period import Period
-from ..features.time_limits.options import Grace, Timeout
-from ..rates.limit import RateLimit
+from ..features import declared
 from ..retries import Backoff
-from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
 from .copies import field_names, rebuilt, reduced
 from .copies import unpickled as unpickled  # Pickles name it here.
-from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
-from .registry import QueuedTask, known_task, register, runs_ours
-from .shard_calls import checked_shard_key
-from .signature import location_of, require_fit
+from .options import USING, TaskOptions, UsingOptions
+from .registry import QueuedTask, register, runs_ours
 from .task_context import SteadyQueueTaskContext
 from .task_result import SteadyQueueTaskResult
 
@@ -63,7 +53,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTask(QueuedTask, GenericTask[P, R], Generic[P, R]):
+class SteadyQueueTask(QueuedTask, declared.TaskFields, GenericTask[P, R], Generic[P, R]):
     """A task with the options of Steady Queue."""
 
     #: Most attempts of a job; ``None``: the backend's ``max_attempts``.
@@ -74,35 +64,16 @@ class SteadyQueueTask(QueuedTask, GenericTask[P, R], Generic[P, R]):
     #: Whether to enqueue when the caller's transaction commits rather than within it; ``None``:
     #: the backend's ``enqueue_on_commit``.
     enqueue_on_commit: bool | None = None
-    #: The concurrency limit; set by ``@limits_concurrency``.
-    concurrency: ConcurrencyLimit | None = None
-    #: The rate limit; set by ``@limits_rate``.
-    rate: RateLimit | None = None
-    #: Which of its calls are one job; ``None``: none.
-    unique: Unique | None = None
-    #: The key of a job in a fair queue, or what computes it from the arguments; ``None``: it has
-    #: none.
-    fair_key: Key | None = None
-    #: The key that decides about the shard of a call, or what computes it from the arguments;
-    #: ``None``: that of its sharded backend.
-    shard_key: Key | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
-    #: How long an attempt may take, and how much longer if it does not end then; ``None``: the
-    #: backend's ``timeout`` and ``timeout_grace``.
-    timeout: Timeout | None = None
-    timeout_grace: Grace | None = None
     #: What its jobs keep beyond their columns; ``None``: nothing.
     job_metadata: JobMetadata | None = None
 
     def __post_init__(self) -> None:
         try:
-            if self.unique is not None:
-                object.__setattr__(self, "unique", checked_unique(self.unique))
-            if self.fair_key is not None:
-                checked_fair_key(self.fair_key)
-            if self.shard_key is not None:
-                checked_shard_key(self.shard_key)
+            for each in declared.FIELDS:
+                if (value := getattr(self, each.name)) is not None:
+                    object.__setattr__(self, each.name, each.of_task(value))
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
@@ -120,83 +91,34 @@ class SteadyQueueTask(QueuedTask, GenericTask[P, R], Generic[P, R]):
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def using(
-        self,
-        *,
-        priority: int | None = None,
-        queue_name: str | None = None,
-        run_after: datetime | timedelta | None = None,
-        backend: str | None = None,
-        enqueue_on_commit: bool | None = None,
-        metadata: dict[str, Any] | None = None,
-        max_snoozes: int | None = None,
-        delivery: Delivery | None = None,
-        max_crashes: int | None = None,
-        expires: Expires | None = None,
-        retention: Period | None = None,
-        failure_retention: Period | None = None,
-        timeout: Timeout | None = None,
-        timeout_grace: Grace | None = None,
-        unique: Unique | Literal[True] | None = None,
-        unique_key: CallKey | None = None,
-        fair_key: CallKey | Callable[..., object] | None = None,
-        shard_key: CallKey | Callable[..., object] | None = None,
-        on_success: AnyTask | str | None = None,
-        on_failure: AnyTask | str | None = None,
-        **unknown: Never,
-    ) -> SteadyQueueTask[P, R]:
+    def using(self, **options: Unpack[UsingOptions]) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
         A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
         clock. ``unique_key`` replaces the key of ``unique``, of the task or given here.
         ``fair_key`` counts in fair queues only, and ``shard_key`` with a sharded backend only.
         """
-        for name in unknown:
-            raise TypeError(_unknown_option(name))
-        stored = {
-            "metadata": metadata,
-            "max_snoozes": max_snoozes,
-            "delivery": delivery,
-            "max_crashes": max_crashes,
-            "expires": expires,
-            "retention": retention,
-            "failure_retention": failure_retention,
-            "timeout": timeout,
-            "timeout_grace": timeout_grace,
-            "on_success": on_success,
-            "on_failure": on_failure,
-        }
-        changes: dict[str, Any] = {
-            "priority": priority,
-            "queue_name": queue_name,
-            "backend": backend,
-            "enqueue_on_commit": enqueue_on_commit,
-            "unique": self._unique_with(unique, unique_key),
-            "fair_key": None if fair_key is None else checked_fair_key(fair_key, self.module_path),
-            "shard_key": (
-                None if shard_key is None else checked_shard_key(shard_key, self.module_path)
-            ),
-        }
-        changes = {name: value for name, value in changes.items() if value is not None}
+        for name in options:
+            if name not in USING:
+                raise TypeError(_unknown_option(name))
+        given = {name: value for name, value in options.items() if value is not None}
+        changes: dict[str, Any] = {name: given[name] for name in _REPLACED if name in given}
+        for each in declared.FIELDS:
+            if (value := each.of_call(given, self)) is not None:
+                changes[each.name] = value
+        run_after = given.get("run_after")
         if isinstance(run_after, timedelta):
             changes |= {"delay": run_after, "run_after": None}
         elif run_after is not None:
             changes |= {"run_after": run_after, "delay": None}
-        if any(value is not None for value in stored.values()):
-            require_declared_options(stored, known_task, self.module_path)
+        stored = {name: given[name] for name in of_jobs.OF_CALLS if name in given}
+        if stored:
+            of_jobs.require_options(stored, self.module_path)
             known = self.job_metadata or of_jobs.NONE
             changes["job_metadata"] = known.with_options(stored, self.module_path, of_call=True)
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
         variant.get_backend().validate_task(variant)
         return variant
-
-    def _unique_with(self, unique: object, key: object) -> Unique | None:
-        """Return the option with what is given to ``using()``; ``None``: nothing."""
-        given = None if unique is None else checked_unique(unique)
-        if key is None:
-            return given
-        known = given or self.unique or Unique()
-        return replace(known, key=checked_call_key(key, self.module_path))
 
     def dated(self) -> Task:
         """Return this task with a time in place of its delay, for backends without delays."""
@@ -281,55 +203,13 @@ def task(function: Callable[P, R], /) -> SteadyQueueTask[P, R]: ...
 
 @overload
 def task(
-    *,
-    priority: int = ...,
-    queue_name: str = ...,
-    backend: str = ...,
-    takes_context: Literal[False] = ...,
-    max_attempts: int | None = ...,
-    backoff: Backoff | None = ...,
-    enqueue_on_commit: bool | None = ...,
-    metadata: dict[str, Any] | None = ...,
-    max_snoozes: int | None = ...,
-    delivery: Delivery | None = ...,
-    max_crashes: int | None = ...,
-    expires: timedelta | Literal["never"] | None = ...,
-    retention: Period | None = ...,
-    failure_retention: Period | None = ...,
-    timeout: Timeout | None = ...,
-    timeout_grace: Grace | None = ...,
-    unique: Unique | Literal[True] | None = ...,
-    fair_key: Key | None = ...,
-    shard_key: Key | None = ...,
-    on_success: AnyTask | str | None = ...,
-    on_failure: AnyTask | str | None = ...,
+    *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
 ) -> TaskDecorator: ...
 
 
 @overload
 def task(
-    *,
-    priority: int = ...,
-    queue_name: str = ...,
-    backend: str = ...,
-    takes_context: Literal[True],
-    max_attempts: int | None = ...,
-    backoff: Backoff | None = ...,
-    enqueue_on_commit: bool | None = ...,
-    metadata: dict[str, Any] | None = ...,
-    max_snoozes: int | None = ...,
-    delivery: Delivery | None = ...,
-    max_crashes: int | None = ...,
-    expires: timedelta | Literal["never"] | None = ...,
-    retention: Period | None = ...,
-    failure_retention: Period | None = ...,
-    timeout: Timeout | None = ...,
-    timeout_grace: Grace | None = ...,
-    unique: Unique | Literal[True] | None = ...,
-    fair_key: Key | None = ...,
-    shard_key: Key | None = ...,
-    on_success: AnyTask | str | None = ...,
-    on_failure: AnyTask | str | None = ...,
+    *, takes_context: Literal[True], **options: Unpack[TaskOptions]
 ) -> ContextTaskDecorator: ...
 
 
@@ -356,7 +236,7 @@ def task(
 
     def wrap(func: Callable[..., Any]) -> Task:
         if any(value is not None for value in stored.values()):
-            require_declared_options(stored, known_task, location_of(func))
+            of_jobs.require_options(stored, location_of(func))
             options["job_metadata"] = of_jobs.NONE.with_options(stored, location_of(func))
         task_class = task_backends[backend].task_class
         if task_class is Task:
@@ -382,9 +262,10 @@ def _unknown_option(name: str) -> str:
     told = f"using() got an unexpected keyword argument {name!r}"
     if name in field_names(SteadyQueueTask) - _NO_OPTIONS:
         return f"{told}; only @task has this option"
-    known: Any = SteadyQueueTask.using
-    return f"{told}; {suggest(name, known.__kwdefaults__)}"
+    return f"{told}; {suggest(name, USING)}"
 
 
 #: The fields of a task that are not options of ``@task`` under their own names.
-_NO_OPTIONS = {"delay", "concurrency", "rate", "job_metadata"}
+_NO_OPTIONS = {"delay", "job_metadata", *declared.LIMITS}
+#: The options of ``using()`` that replace fields of the same names.
+_REPLACED = ("priority", "queue_name", "backend", "enqueue_on_commit")

@@ -24,8 +24,8 @@ from ..arguments import (
     decode_call,
     has_models,
 )
+from ..arguments.signature import read_hints, read_signature
 from ..compat import Task
-from .signature import read_hints, read_signature
 
 #: Types of parameters that accept no model instance.
 PLAIN = (NoneType, bool, int, float, str, bytes, date, time, timedelta, Decimal, UUID)

@@ -6,6 +6,7 @@ import sys
 
 from ..compat import BaseTaskBackend, InvalidTask, InvalidTaskBackend, Task
 from ..errors import UnregisteredTaskError
+from ..features.declared import LIMITS
 from .own_tasks import own_task_at
 
 #: Tasks by module path. A row can only choose among these.
@@ -31,9 +32,9 @@ def register(task: Task) -> None:
         _registered[task.module_path] = task
 
 
-def _limits(task: Task) -> tuple[int, int]:
+def _limits(task: Task) -> list[int]:
     # By identity: each decoration makes others.
-    return id(getattr(task, "concurrency", None)), id(getattr(task, "rate", None))
+    return [id(getattr(task, name, None)) for name in LIMITS]
 
 
 def registered_tasks() -> list[Task]:

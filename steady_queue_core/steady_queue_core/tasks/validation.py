@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from inspect import iscoroutinefunction
 
+from ..arguments.signature import signature_of
 from ..compat import InvalidTask, Task
 from ..configuration import Configuration
 from ..configuration.errors import describe
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..durations import LONGEST
-from ..features.delivery.options import require_deliverable
-from ..features.time_limits.options import require_time_limit
+from ..features.declared import TASK_CHECKS
 from ..timezones import to_due_time
 from .callbacks import require_callbacks
 from .copies import rebuilt
 from .metadata import NONE, JobMetadata
-from .signature import signature_of
 
 #: The modules of functions that are defined in a script, or in a shell.
 _OF_ONE_PROCESS = (
@@ -46,9 +46,13 @@ class ValidTasks:
         self._by_id[id(task)] = task
 
 
-def require_valid(task: Task, default_delivery: object = None) -> None:
-    """Raise ``InvalidTask`` for a name, number of attempts, back-off, time or delivery that is not
-    valid. ``default_delivery``: that of its backend."""
+def _nothing(option: str) -> object:
+    return None
+
+
+def require_valid(task: Task, default: Callable[[str], object] = _nothing) -> None:
+    """Raise ``InvalidTask`` for a name, number of attempts, back-off, time or option of a feature
+    that is not valid. ``default`` returns an option of its backend."""
     name: object = task.queue_name
     reason = name_objection(name) if isinstance(name, str) else "is not a string"
     if reason:
@@ -67,15 +71,10 @@ def require_valid(task: Task, default_delivery: object = None) -> None:
             "backoff must be a plain function of the exception and the task result, such as "
             f"steady_queue_core.retries.constant(seconds), not {describe(backoff)}."
         )
-    require_time_limit(task)
     _check_due(task)
     own: JobMetadata = getattr(task, "job_metadata", None) or NONE
-    require_deliverable(
-        task,
-        own.delivery or default_delivery,
-        max_crashes=own.max_crashes,
-        max_snoozes=own.max_snoozes,
-    )
+    for check in TASK_CHECKS:
+        check(task, own, default)
     require_callbacks(task)
 
 

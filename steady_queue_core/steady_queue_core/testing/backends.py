@@ -17,8 +17,8 @@ from ..backend_results import duplicate_of
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import ClaimedJob, Ending, EnqueuedJob, KeyTaken, Outcome
 from ..encoded_call import EncodedCall
+from ..features.queue_limits.lengths import Full, Wanted
 from ..models.job import parse_job_id
-from ..queue_lengths import Full, Wanted
 from ..tasks.notes import Store
 from ..tasks.results import task_result_of
 from .attempts import perform

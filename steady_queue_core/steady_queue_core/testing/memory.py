@@ -27,7 +27,7 @@ from ..dialects.portable import aware, due_at
 from ..dialects.portable.enqueue import RESOLUTION, job_row
 from ..dialects.portable.replacing import FIELDS, NoPermit
 from ..dialects.unique_enqueue import UniqueEnqueue
-from ..fair_queues import FairQueues
+from ..features.fair.queues import FairQueues
 from ..models import Job
 from ..models.job import RESULT
 from .memory_keys import MemoryKeys

@@ -11,8 +11,8 @@ from asgiref.sync import sync_to_async
 from ..compat import AnyTaskResult, task_backends
 from ..dialects import ClaimedJob, Ending, QueueSelector
 from ..endings import Retry
+from ..features.queue_limits.lengths import forget as forget_lengths
 from ..processes.worker.attempt import RunResult
-from ..queue_lengths import forget as forget_lengths
 from ..timezones import to_utc
 from .attempts import perform
 from .backends import MemoryBackend

@@ -14,7 +14,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet
 
-from ..membership import Link, MemberState
+from ...features.batches.link import Link
+from ..membership import MemberState
 from ..operations import Operations
 from ..present_rows import PresentRows
 

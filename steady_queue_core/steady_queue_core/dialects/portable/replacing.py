@@ -8,7 +8,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from ..membership import Link, relinked
+from ...features.batches.link import Link
+from ..membership import relinked
 from ..present_rows import PresentRows
 from ..records import NewJob
 from .clock import storable

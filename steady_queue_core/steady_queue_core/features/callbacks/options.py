@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
-from ...compat import InvalidTask, Task
+from ...compat import AnyTask, InvalidTask, Task
 from ...configuration.queues import LONGEST_NAME, name_objection
+from ..fact import fact
 from ..option import Option
 
 #: The options of ``@task`` and ``using()`` that name a callback.
@@ -97,8 +99,22 @@ def _stored(task: Task | None) -> object:
     return getattr(task, "job_metadata", None), getattr(task, "fair_key", None)
 
 
+class CallbackOptions(TypedDict, total=False):
+    """What ``@task`` and ``using()`` take."""
+
+    on_success: AnyTask | str | None
+    on_failure: AnyTask | str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallbackFacts:
+    """What a job keeps: what is enqueued once it has succeeded, and once it has failed for good,
+    the values of a ``Callback``; of a task, also a path alone."""
+
+    on_success: str | tuple[Any, ...] | None = fact(is_valid=is_callback)
+    on_failure: str | tuple[Any, ...] | None = fact(is_valid=is_callback)
+
+
 OPTIONS = tuple(
-    Option(name, is_callback, check, check)
-    for name in CALLBACKS
-    for check in [partial(checked_callback, name)]
+    Option(name, check, check) for name in CALLBACKS for check in [partial(checked_callback, name)]
 )

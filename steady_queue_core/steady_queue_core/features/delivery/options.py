@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Literal
+from typing import Any, Literal, TypedDict
 
 from ...compat import InvalidTask, Task
 from ...configuration.errors import suggest
-from ..option import Option, is_count
+from ..fact import are_texts, fact, is_count
+from ..option import Option
 
 Delivery = Literal["at_most_once", "at_least_once", "transactional"]
 
@@ -39,18 +42,17 @@ def checked_crashes(most: object, where: str) -> int:
     return most
 
 
-def require_deliverable(
-    task: Task, mode: object, *, max_crashes: int | None, max_snoozes: int | None
-) -> None:
-    """Raise ``InvalidTask`` if ``task`` cannot be delivered by ``mode``, the task's own or its
-    backend's, with the options that the task itself has."""
+def require_deliverable(task: Task, facts: Any, default: Callable[[str], object]) -> None:
+    """Raise ``InvalidTask`` if ``task``, which has these ``facts``, cannot be delivered as it says
+    itself, or as the ``default`` of its backend does."""
+    mode, max_crashes = facts.delivery or default("delivery"), facts.max_crashes
     attempts = getattr(task, "max_attempts", None)
     if mode == AT_MOST_ONCE and attempts not in (None, 1):
         raise InvalidTask(
             f"max_attempts must be 1 with delivery='at_most_once', not {attempts}: a second "
             "attempt is a second start. Leave it out, or choose another delivery."
         )
-    if mode == AT_MOST_ONCE and max_snoozes:
+    if mode == AT_MOST_ONCE and facts.max_snoozes:
         raise InvalidTask(
             "max_snoozes does not go with delivery='at_most_once': a job that comes back starts "
             "again. Leave it out, or choose another delivery."
@@ -67,7 +69,26 @@ def require_deliverable(
         )
 
 
+class DeliveryOptions(TypedDict, total=False):
+    """What ``@task`` and ``using()`` take."""
+
+    delivery: Delivery | None
+    max_crashes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryFacts:
+    """What a job keeps."""
+
+    #: What becomes of the job if it is interrupted; ``None``: what is usual.
+    delivery: str | None = fact(is_valid=lambda value: value in MODES)
+    #: How many processes the job may take along; ``None``: as many as its backend says.
+    max_crashes: int | None = fact(is_valid=is_count)
+    #: The processes that have ended while they ran the job, if it is delivered at least once.
+    crashes: tuple[str, ...] = fact((), is_valid=are_texts, changes=True)
+
+
 OPTIONS = (
-    Option("delivery", lambda value: value in MODES, checked_mode, checked_mode, has_default=True),
-    Option("max_crashes", is_count, checked_crashes, checked_crashes),
+    Option("delivery", checked_mode, checked_mode, has_default=True),
+    Option("max_crashes", checked_crashes, checked_crashes),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from ...compat import InvalidTask
-from ..option import Option, is_count
+from ..fact import fact, is_count
+from ..option import Option
 
 #: The largest value of the option.
 MOST_SNOOZES = 1_000_000
@@ -20,4 +22,22 @@ def checked_snoozes(most: Any, where: str) -> int:
     return int(most)
 
 
-OPTIONS = (Option("max_snoozes", is_count, checked_snoozes, checked_snoozes),)
+class EndingOptions(TypedDict, total=False):
+    """What ``@task`` and ``using()`` take."""
+
+    max_snoozes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndingFacts:
+    """What a job keeps."""
+
+    #: How often the job may snooze; ``None``: as often as its backend says.
+    max_snoozes: int | None = fact(is_valid=is_count)
+    #: How often the job has snoozed.
+    snoozes: int = fact(0, is_valid=is_count, changes=True)
+    #: Why the task has discarded itself.
+    discarded: str | None = fact(is_valid=lambda value: isinstance(value, str), changes=True)
+
+
+OPTIONS = (Option("max_snoozes", checked_snoozes, checked_snoozes),)

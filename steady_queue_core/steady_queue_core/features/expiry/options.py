@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from django.conf import settings
 from django.utils import timezone
@@ -12,6 +13,7 @@ from ...compat import InvalidTask, Task
 from ...configuration.errors import describe
 from ...durations import LONGEST
 from ...timezones import to_utc
+from ..fact import fact
 from ..option import Option
 
 #: Says of a task, or a call, that its jobs do not expire, whatever their backend says.
@@ -112,10 +114,33 @@ def _shown(value: object) -> str:
     return value.isoformat(" ") if isinstance(value, datetime) else str(value)
 
 
+class TaskOptions(TypedDict, total=False):
+    """What ``@task`` takes."""
+
+    expires: timedelta | Literal["never"] | None
+
+
+class CallOptions(TypedDict, total=False):
+    """What ``using()`` takes."""
+
+    expires: Expires | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpiryFacts:
+    """What a job keeps."""
+
+    #: By when the job has to start; ``None``: it does not expire.
+    expires: Expires | None = fact(is_valid=is_valid, is_signed=False)
+
+    def deadline(self, enqueued_at: datetime) -> datetime | None:
+        """Return when a job expires that was enqueued then; ``None``: never."""
+        return deadline_of(self.expires, enqueued_at)
+
+
 OPTIONS = (
     Option(
         "expires",
-        is_valid,
         of_call,
         of_task,
         require_start_before,

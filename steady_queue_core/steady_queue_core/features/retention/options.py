@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 from ...compat import InvalidTask
 from ...configuration.errors import describe
 from ...durations import LONGEST
+from ..fact import fact
 from ..option import Option
 from .period import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 
@@ -22,8 +24,24 @@ def checked_period(name: str, period: Any, where: str) -> Period:
     return period
 
 
+class RetentionOptions(TypedDict, total=False):
+    """What ``@task`` and ``using()`` take."""
+
+    retention: Period | None
+    failure_retention: Period | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetentionFacts:
+    """What a job keeps: for how long it is kept itself after its success, and after its failure;
+    ``None``: as long as its backend says."""
+
+    retention: Period | None = fact(is_valid=is_period)
+    failure_retention: Period | None = fact(is_valid=is_period)
+
+
 OPTIONS = tuple(
-    Option(name, is_period, check, check)
+    Option(name, check, check)
     for name in (OF_SUCCESS, OF_FAILURE)
     for check in [partial(checked_period, name)]
 )

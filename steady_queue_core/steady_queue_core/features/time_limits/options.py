@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from ...compat import InvalidTask, Task
 from ...configuration.errors import describe
 from ...durations import LONGEST, to_timedelta
+from ..fact import fact
 from ..option import Option
 
 #: Says of a task, or a call, that its attempts may take any time, whatever its backend says.
@@ -72,7 +75,7 @@ def checked_grace(value: Any, where: str) -> float:
     return seconds
 
 
-def require_time_limit(task: Task) -> None:
+def require_time_limit(task: Task, facts: Any, default: Callable[[str], object]) -> None:
     """Raise ``InvalidTask`` unless the time-out and the grace of ``task`` are valid."""
     if (timeout := getattr(task, TIMEOUT, None)) is not None:
         checked_timeout(timeout, task.module_path)
@@ -95,8 +98,33 @@ def _seconds(value: object) -> float | None:
         return None
 
 
+class TimeLimitOptions(TypedDict, total=False):
+    """What ``@task`` and ``using()`` take."""
+
+    timeout: Timeout | None
+    timeout_grace: Grace | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeLimitFacts:
+    """What a job keeps: how long an attempt may take, and how much longer if it does not end then,
+    in seconds; ``None``: as its task or backend says."""
+
+    timeout: Timeout | None = fact(is_valid=is_timeout)
+    timeout_grace: float | None = fact(is_valid=is_grace)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeLimitFields:
+    """What a task keeps: how long an attempt may take, and how much longer if it does not end then;
+    ``None``: the backend's ``timeout`` and ``timeout_grace``."""
+
+    timeout: Timeout | None = None
+    timeout_grace: Grace | None = None
+
+
 # A task has a field of its own for each, for its time limit may change while its jobs wait.
 OPTIONS = (
-    Option(TIMEOUT, is_timeout, checked_timeout, None),
-    Option(GRACE, is_grace, checked_grace, None),
+    Option(TIMEOUT, checked_timeout, None),
+    Option(GRACE, checked_grace, None),
 )

@@ -27,8 +27,6 @@ from ...payloads.backends import codec_of
 from ..semaphore import Semaphore
 from .transition import Transition
 
-#: What the metadata have of one job, rather than of its call.
-OF_ONE_JOB = ("batch", "slot", "snoozes", "crashes", "discarded")
 #: What a copy needs; errors and results may be large.
 OF_CALL = (
     "task_path", "backend_name", "queue_name", "rank", "arguments", "max_attempts", "metadata",
@@ -142,10 +140,10 @@ def _metadata(text: str | None) -> str | None:
 
 def _is_copied(name: str, value: Any) -> bool:
     # The models are loaded where the task framework is missing, too, which the checks report.
-    from ...features.declared import BY_NAME
+    from ...features.declared import BY_NAME, CHANGING
 
     option = BY_NAME.get(name)
-    return name not in OF_ONE_JOB and (option is None or option.is_copied(value))
+    return name not in CHANGING and (option is None or option.is_copied(value))
 
 
 def _present_limits(database: Database, jobs: Iterable[Any]) -> dict[str, int]:

@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 from ...dialects import portable
 from ...dialects.apart import LONG_AGO
 from ...dialects.database import Database
-from ...dialects.job_rate import slot_in, with_slot
 from ...dialects.portable.permits import change_values, unblock
+from ...features.rates.stored import slot_in, with_slot
 from ..execution import BlockedExecution, ScheduledExecution
 from ..semaphore import lock_semaphores
 from .transition import Transition, ids_of

@@ -10,13 +10,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configuration import Configuration
 from ...dialects import Dialect, Dispatched
+from ...features.rates.closing_up import ClosingUp
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import Job
 from ...models.operations.batch_maintenance import BatchMaintenance
 from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
 from ...project_code import contained
-from ...rates.closing_up import ClosingUp
 from ...statistics.recent_hours import RecentHours
 from ...statistics.sampler import Sampler
 from ...statistics.storage import RollUp

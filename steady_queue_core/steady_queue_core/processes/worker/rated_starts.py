@@ -14,10 +14,10 @@ from ...arguments import DEFAULT_LIMITS, TaskArgumentError
 from ...dialects import ClaimedJob, Dialect, Outcome, Sequel
 from ...dialects.apart import RESPITE
 from ...dialects.rejected_rows import in_halves
+from ...features.rates.gate import UNASKED, Answer, Ask, Gate, Permission
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...payloads.backends import limits_of
-from ...rates.gate import UNASKED, Answer, Ask, Gate, Permission
 from ...tasks.metadata import JobMetadata
 from ..base.database import QueueDatabase, Unavailable
 from ..base.system import lease_clock

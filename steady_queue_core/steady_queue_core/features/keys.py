@@ -9,16 +9,15 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from .compat import InvalidTask
-from .dialects import is_storable
-from .project_code import contained
-from .project_code import text_of as said_by
+from ..compat import InvalidTask
+from ..project_code import contained
+from ..project_code import text_of as said_by
+from .storable import LONGEST_KEY, is_storable
 
 Key = str | Callable[..., object]
 
 #: What separates the group from the rest of a key: no group may hold it.
 SEPARATOR = "/"
-LONGEST_KEY = 255
 
 
 def text_of(

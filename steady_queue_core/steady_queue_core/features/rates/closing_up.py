@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q
 
-from ..dialects import JobRate, portable
-from ..dialects.database import Database
-from ..dialects.job_rate import slot_in, with_slot
-from ..models import Job, Rate, ReadyExecution, ScheduledExecution
-from ..models.rate import number
-from ..timezones import from_microseconds, to_microseconds
+from ...dialects import portable
+from ...dialects.database import Database
+from ...models import Job, Rate, ReadyExecution, ScheduledExecution
+from ...models.rate import number
+from ...timezones import from_microseconds, to_microseconds
 from .pace import Pace
+from .stored import JobRate, slot_in, with_slot
 from .turnstile import GRACE, LONGEST_LINE, Turnstile, rounded
 
 #: Seconds between two looks at a line of which a slot has passed unused; doubled for the others.

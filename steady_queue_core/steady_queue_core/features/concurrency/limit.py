@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from .call_keys import Key, checked_group, in_group, text_of
-from .compat import Task
-from .configuration.module_settings import module_setting
-from .dialects import Limit
-from .durations import LONGEST
-from .limit_decorators import TaskT, checked_key, declaring
+from ...compat import Task
+from ...configuration.module_settings import module_setting
+from ...durations import LONGEST
+from ..declaring import TaskT, checked_key, declaring
+from ..keys import Key, checked_group, in_group, text_of
+from .stored import Limit
 
 LARGEST_LIMIT = 1_000_000
 
@@ -112,3 +112,11 @@ def _checked_conflict(on_conflict: object) -> str:
     raise ValueError(
         f"@limits_concurrency: on_conflict must be 'block' or 'discard', not {on_conflict!r}"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcurrencyField:
+    """What a task keeps."""
+
+    #: The concurrency limit; set by ``@limits_concurrency``.
+    concurrency: ConcurrencyLimit | None = None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .call_keys import Key
-from .compat import AnyTask, Task
+from ..compat import AnyTask, Task
+from .keys import Key
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 

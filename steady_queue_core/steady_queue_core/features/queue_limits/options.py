@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .configuration.errors import describe
-from .configuration.per_queue import PerQueue
-from .configuration.queues import objection
-from .configuration.reader import Reader
+from ...configuration.errors import describe
+from ...configuration.per_queue import PerQueue
+from ...configuration.queues import objection
+from ...configuration.reader import Reader
 
 OPTION = "queue_limits"
 #: The largest limit: a look at a queue reads as many rows of an index.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from .compat import Task
-from .errors import QueueFull
-from .logging import running_task
-from .queue_lengths import Full, Wanted
-from .queue_limits import OPTION, QueueLimits
-from .timezones import to_utc
+from ...compat import Task
+from ...errors import QueueFull
+from ...logging import running_task
+from ...timezones import to_utc
+from .lengths import Full, Wanted
+from .options import OPTION, QueueLimits
 
 #: Takes room in all queues, or returns one that is full.
 Take = Callable[[Sequence[Wanted]], Full | None]

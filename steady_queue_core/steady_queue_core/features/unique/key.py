@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ..durations import LONGEST
-from .job_metadata import entry
+from ...durations import LONGEST
+from ..entries import entry
+from ..storable import LONGEST_KEY, is_storable
 
 #: Until when a job has its key: its end, or its first start.
 FINISHED, STARTED = "finished", "started"
@@ -16,12 +16,9 @@ EXISTING, RAISE, REPLACE = "existing", "raise", "replace"
 
 UNTIL = (FINISHED, STARTED)
 ON_CONFLICT = (EXISTING, RAISE, REPLACE)
-LONGEST_KEY = 255
 
 #: The name of the key in the metadata of a job.
 NAME = "unique"
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JobKey(NamedTuple):
@@ -83,11 +80,6 @@ class JobKey(NamedTuple):
     def read(cls, metadata: object) -> JobKey | None:
         """Return the key in the metadata of a job; ``None``: it has none, or they are damaged."""
         return cls.of(entry(metadata, NAME))
-
-
-def is_storable(text: str) -> bool:
-    """Whether every database stores this text as it is."""
-    return "\0" not in text and (text.isascii() or _SURROGATE.search(text) is None)
 
 
 def _is_key(key: object) -> bool:

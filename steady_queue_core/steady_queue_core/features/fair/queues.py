@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
-from .configuration.errors import describe
-from .configuration.per_queue import PerQueue
-from .configuration.queues import objection
-from .configuration.reader import Reader
+from ...configuration.errors import describe
+from ...configuration.per_queue import PerQueue
+from ...configuration.queues import objection
+from ...configuration.reader import Reader
 
 OPTION = "fair_queues"
 #: The weights that keys may have, and the one that they have by default.

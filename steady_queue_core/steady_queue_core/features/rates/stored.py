@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from .. import arguments
-from ..arguments import DeserializationError, TaskArgumentError
-from ..durations import LONGEST
-from .job_key import LONGEST_KEY, is_storable
-from .job_metadata import UNLIMITED, entry
+from ... import arguments
+from ...arguments import DeserializationError, TaskArgumentError
+from ...durations import LONGEST
+from ..entries import UNLIMITED, entry
+from ..storable import LONGEST_KEY, is_storable
 
 #: The name of the limit in the metadata of a job.
 NAME = "rate"

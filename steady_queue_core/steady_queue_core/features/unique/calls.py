@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..arguments import canonical
-from ..call_keys import in_group, text_of
-from ..compat import InvalidTask, Task
-from ..dialects import JobKey
-from ..unique import Unique
-from .signature import signature_of
+from ...arguments import canonical
+from ...arguments.signature import signature_of
+from ...compat import InvalidTask, Task
+from ..keys import in_group, text_of
+from .key import JobKey
+from .options import Unique
 
 
 def key_of_call(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dialects import JobRate
-from ..timezones import MICROSECOND
+from ...timezones import MICROSECOND
+from .stored import JobRate
 
 #: What starts may be earlier or later than their even pace, at least: the time from a permission to
 #: the start, and from a slot to the permission. A rate whose burst is shorter is a little slower.

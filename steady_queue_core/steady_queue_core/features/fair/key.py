@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .job_key import LONGEST_KEY, is_storable
-from .job_metadata import entry
+from ..entries import entry
+from ..storable import LONGEST_KEY, is_storable
 
 #: The name of the key in the metadata of a job.
 NAME = "fair"

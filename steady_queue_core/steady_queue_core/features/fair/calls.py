@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
-from ..call_keys import Key, shortened, text_of
-from ..compat import Task
-from .key_options import checked_key_option
+from ...compat import Task
+from ..key_options import CallKeyOption, key_field
+from ..keys import Key, shortened, text_of
 
 OPTION = "fair_key"
 #: What ``None`` means for a key.
 NO_KEY = "a job without a key"
 
 
-def checked_fair_key(key: object, where: str = "") -> Key:
-    """Return the option of a task, or of a call if there is ``where``, which takes more.
+class TaskOptions(TypedDict, total=False):
+    """What ``@task`` takes."""
 
-    Raises ``InvalidTask``.
-    """
-    return checked_key_option(OPTION, key, where, NO_KEY)
+    fair_key: Key | None
+
+
+class CallOptions(TypedDict, total=False):
+    """What ``using()`` takes."""
+
+    fair_key: CallKeyOption | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairField:
+    """What a task keeps."""
+
+    #: The key of a job in a fair queue, or what computes it from the arguments; ``None``: it has
+    #: none.
+    fair_key: Key | None = None
+
+
+FIELD = key_field(OPTION, NO_KEY)
 
 
 def fair_key_of_call(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..durations import LONGEST
-from ..timezones import MICROSECOND
+from ...durations import LONGEST
+from ...timezones import MICROSECOND
 from .pace import Pace
 
 #: How late a job may come for its slot without losing its place.

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
-from ..call_keys import Key, text_of
-from ..compat import Task
-from .key_options import checked_key_option
+from ...compat import Task
+from ..key_options import CallKeyOption, key_field
+from ..keys import Key, text_of
 
 OPTION = "shard_key"
 
 
-def checked_shard_key(key: object, where: str = "") -> Key:
-    """Return the option of a task, or of a call if there is ``where``, which takes more.
+class TaskOptions(TypedDict, total=False):
+    """What ``@task`` takes."""
 
-    Raises ``InvalidTask``.
-    """
-    return checked_key_option(OPTION, key, where, none="")
+    shard_key: Key | None
+
+
+class CallOptions(TypedDict, total=False):
+    """What ``using()`` takes."""
+
+    shard_key: CallKeyOption | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardField:
+    """What a task keeps."""
+
+    #: The key that decides about the shard of a call, or what computes it from the arguments;
+    #: ``None``: that of its sharded backend.
+    shard_key: Key | None = None
+
+
+FIELD = key_field(OPTION, none="")
 
 
 def declared_shard_key(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from uuid import UUID
 
 from django.db.models import Model
 
-from .call_keys import Key, checked_group
-from .compat import InvalidTask
-from .configuration.errors import describe, suggest
-from .dialects.job_key import FINISHED, ON_CONFLICT, REPLACE, STARTED, UNTIL
-from .durations import LONGEST
-
-#: The key of one call, as ``using()`` takes it.
-CallKey = str | int | UUID | Model
+from ...compat import InvalidTask, Task
+from ...configuration.errors import describe, suggest
+from ...durations import LONGEST
+from ..key_options import CallKey
+from ..keys import Key, checked_group
+from ..task_field import TaskField
+from .key import FINISHED, ON_CONFLICT, REPLACE, STARTED, UNTIL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,3 +133,35 @@ def _require(name: str, value: object, valid: Sequence[str]) -> None:
 
 def _kind(value: Any) -> str:
     return type(value).__name__
+
+
+class TaskOptions(TypedDict, total=False):
+    """What ``@task`` takes."""
+
+    unique: Unique | Literal[True] | None
+
+
+class CallOptions(TaskOptions, total=False):
+    """What ``using()`` takes."""
+
+    unique_key: CallKey | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniqueField:
+    """What a task keeps."""
+
+    #: Which of its calls are one job; ``None``: none.
+    unique: Unique | None = None
+
+
+def _of_call(options: Mapping[str, Any], task: Task) -> Unique | None:
+    unique, key = options.get("unique"), options.get("unique_key")
+    given = None if unique is None else checked_unique(unique)
+    if key is None:
+        return given
+    known: Unique = given or getattr(task, "unique", None) or Unique()
+    return replace(known, key=checked_call_key(key, task.module_path))
+
+
+FIELD = TaskField("unique", checked_unique, _of_call)

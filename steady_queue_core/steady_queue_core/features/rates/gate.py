@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..dialects import Dialect, JobRate
-from ..models import Rate
-from ..models.rate import number
-from ..timezones import MICROSECOND, to_microseconds
+from ...dialects import Dialect
+from ...models import Rate
+from ...models.rate import number
+from ...timezones import MICROSECOND, to_microseconds
 from .pace import RESOLUTION, Pace
+from .stored import JobRate
 from .turnstile import Turn, Turnstile
 
 #: Transactions that may find a row missing that has just been inserted: idle rows are deleted.

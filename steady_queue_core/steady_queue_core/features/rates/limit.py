@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from ..call_keys import Key, checked_group, in_group, text_of
-from ..compat import Task
-from ..dialects import JobRate
-from ..dialects.job_rate import LARGEST_RATE, SHORTEST_PERIOD
-from ..durations import LONGEST
-from ..limit_decorators import TaskT, checked_key, declaring
+from ...compat import Task
+from ...durations import LONGEST
+from ..declaring import TaskT, checked_key, declaring
+from ..keys import Key, checked_group, in_group, text_of
+from .stored import LARGEST_RATE, SHORTEST_PERIOD, JobRate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +92,11 @@ def _checked_period(per: object) -> timedelta:
             "shorter period, give a whole second with as many more starts"
         )
     return per
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateField:
+    """What a task keeps."""
+
+    #: The rate limit; set by ``@limits_rate``.
+    rate: RateLimit | None = None

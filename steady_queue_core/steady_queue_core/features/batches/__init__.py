@@ -1,0 +1,1 @@
+"""Batches: jobs that belong together, and what follows when all of them have ended."""

@@ -1,0 +1,1 @@
+"""Concurrency limits: how many jobs that share a key may run at a time."""

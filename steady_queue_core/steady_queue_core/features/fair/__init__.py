@@ -1,0 +1,1 @@
+"""Fair queues: the jobs of a queue take turns by their keys."""

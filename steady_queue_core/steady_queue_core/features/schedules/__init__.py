@@ -1,0 +1,1 @@
+"""Schedules: for which of their times a job was enqueued."""

@@ -1,0 +1,1 @@
+"""Sharding: which shard a call goes to."""

@@ -1,0 +1,1 @@
+"""Unique jobs: at most one live job for a key."""
