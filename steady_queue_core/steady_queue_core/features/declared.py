@@ -12,14 +12,21 @@ from .callbacks.options import OPTIONS as CALLBACKS
 from .callbacks.options import CallbackFacts, CallbackOptions, require_declared_options
 from .concurrency.limit import ConcurrencyField
 from .delivery.options import OPTIONS as DELIVERY
-from .delivery.options import DeliveryFacts, DeliveryOptions, require_deliverable
+from .delivery.options import (
+    DeliveryDefaults,
+    DeliveryFacts,
+    DeliveryOptions,
+    require_deliverable,
+)
 from .endings.options import OPTIONS as ENDINGS
-from .endings.options import EndingFacts, EndingOptions
+from .endings.options import EndingDefaults, EndingFacts, EndingOptions
 from .expiry import options as expiry
 from .fact import facts_of
 from .fair import calls as fair
 from .fair.facts import FairFacts
+from .fair.queues import FairQueueOptions
 from .option import Option
+from .queue_limits.options import QueueLimitOptions
 from .rates.facts import RateFacts
 from .rates.limit import RateField
 from .retention.options import OPTIONS as RETENTION
@@ -29,6 +36,7 @@ from .sharding import calls as sharding
 from .task_field import TaskField
 from .time_limits.options import OPTIONS as TIME_LIMITS
 from .time_limits.options import (
+    TimeLimitDefaults,
     TimeLimitFacts,
     TimeLimitFields,
     TimeLimitOptions,
@@ -102,6 +110,18 @@ class TaskFields(
     ConcurrencyField,
 ):
     """What a task keeps of its features, beside what its jobs keep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions(
+    FairQueueOptions,
+    QueueLimitOptions,
+    TimeLimitDefaults,
+    expiry.ExpiryDefaults,
+    DeliveryDefaults,
+    EndingDefaults,
+):
+    """What a backend says of its features."""
 
 
 # A room may be left out of pickles, or added to them, at the end alone: the values follow each

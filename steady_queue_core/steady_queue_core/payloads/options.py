@@ -59,12 +59,10 @@ class PayloadOptions:
         return until is None or datetime.now(UTC) >= until
 
 
-def read_payload(reader: Reader) -> PayloadOptions | None:
-    """Read the options of payloads among those of a backend; None stays None."""
-    if not reader.given("payload"):
-        return None
+def read_payload(reader: Reader, name: str) -> PayloadOptions | None:
+    """Read the options of payloads among those of a backend."""
     try:
-        return PayloadOptions.parse(reader.path("payload"), reader.values["payload"])
+        return PayloadOptions.parse(reader.path(name), reader.values[name])
     except ConfigurationError as error:
         reader.problems += error.problems
         return None

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypedDict
 
 from ...compat import InvalidTask, Task
 from ...configuration.errors import suggest
+from ...configuration.option_fields import integer, option, optional
+from ...configuration.reader import Reader
 from ..fact import are_texts, fact, is_count
 from ..option import Option
 
@@ -74,6 +76,27 @@ class DeliveryOptions(TypedDict, total=False):
 
     delivery: Delivery | None
     max_crashes: int | None
+
+
+def _read_mode(reader: Reader, name: str) -> str:
+    mode = reader.choice(name, MODES)
+    if mode == AT_MOST_ONCE and reader.values["max_attempts"] != 1:
+        reader.problems.append(
+            f"{reader.path('max_attempts')}: must be 1, or left out, with the delivery "
+            f"{AT_MOST_ONCE!r}: a second attempt is a second start"
+        )
+    return mode
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryDefaults:
+    """What a backend says for jobs that do not say it themselves."""
+
+    delivery: str | None = option(None, optional(_read_mode))
+    """What becomes of interrupted jobs, unless their task says so itself; see ``delivery``."""
+    max_crashes: int = option(5, integer(1, MOST_CRASHES))
+    """How many processes a job that is delivered at least once may take along, unless its task
+    says so itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ...compat import InvalidTask
+from ...configuration.option_fields import integer, option
 from ..fact import fact, is_count
 from ..option import Option
 
@@ -26,6 +27,14 @@ class EndingOptions(TypedDict, total=False):
     """What ``@task`` and ``using()`` take."""
 
     max_snoozes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndingDefaults:
+    """What a backend says for jobs that do not say it themselves."""
+
+    max_snoozes: int = option(1_000, integer(0, MOST_SNOOZES))
+    """How often a job may snooze, unless its task says so itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

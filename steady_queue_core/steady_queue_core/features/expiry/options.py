@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from ...compat import InvalidTask, Task
 from ...configuration.errors import describe
+from ...configuration.option_fields import duration, option, optional
 from ...durations import LONGEST
 from ...timezones import to_utc
 from ..fact import fact
@@ -124,6 +125,15 @@ class CallOptions(TypedDict, total=False):
     """What ``using()`` takes."""
 
     expires: Expires | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpiryDefaults:
+    """What a backend says for jobs that do not say it themselves."""
+
+    expires: timedelta | None = option(None, optional(duration))
+    """Time from the enqueue after which a job no longer starts, unless its task or call says so
+    itself; None: a job does not expire."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from ...configuration.errors import describe
+from ...configuration.option_fields import option, optional
 from ...configuration.per_queue import PerQueue
 from ...configuration.queues import objection
 from ...configuration.reader import Reader
@@ -39,11 +41,8 @@ def is_weight(value: object) -> TypeGuard[float]:
     return LEAST_WEIGHT <= value <= LARGEST_WEIGHT
 
 
-def read_fair_queues(reader: Reader) -> FairQueues | None:
-    """Read the option; without an entry no queue is fair."""
-    given = reader.values[OPTION]
-    if given is None:
-        return None
+def _read(reader: Reader, name: str) -> FairQueues | None:
+    given = reader.values[name]
     by_entry = _by_entry(given)
     if by_entry is None:
         expected = (
@@ -84,3 +83,11 @@ def _problem(entry: object, weight: object) -> str | None:
         f"[{entry!r}]: expected a number of at least {LEAST_WEIGHT} and at most {LARGEST_WEIGHT}, "
         f"or None for a queue that is not fair, got {describe(weight)}"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairQueueOptions:
+    """What a backend says."""
+
+    fair_queues: FairQueues | None = option(None, optional(_read))
+    """The queues that share their workers fairly among the keys of their jobs; None: none."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...configuration.errors import describe
+from ...configuration.option_fields import option, optional
 from ...configuration.per_queue import PerQueue
 from ...configuration.queues import objection
 from ...configuration.reader import Reader
@@ -18,11 +20,8 @@ class QueueLimits(PerQueue[int | None]):
     """The most ready jobs of queues; ``None``: as many as there are."""
 
 
-def read_queue_limits(reader: Reader) -> QueueLimits | None:
-    """Read the option; without an entry there is no limit."""
-    given = reader.values[OPTION]
-    if given is None:
-        return None
+def _read(reader: Reader, name: str) -> QueueLimits | None:
+    given = reader.values[name]
     if not isinstance(given, Mapping):
         reader.wrong(OPTION, "a dict of queues and numbers, such as {'mail': 100_000}")
         return None
@@ -47,3 +46,11 @@ def _problem(entry: object, limit: object) -> str | None:
             f"got {describe(limit)}"
         )
     return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueLimitOptions:
+    """What a backend says."""
+
+    queue_limits: QueueLimits | None = option(None, optional(_read))
+    """How many ready jobs queues may have, before nothing more is enqueued; None: any number."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from ...compat import InvalidTask, Task
 from ...configuration.errors import describe
+from ...configuration.option_fields import duration, duration_or_zero, option, optional
 from ...durations import LONGEST, to_timedelta
 from ..fact import fact
 from ..option import Option
@@ -103,6 +104,17 @@ class TimeLimitOptions(TypedDict, total=False):
 
     timeout: Timeout | None
     timeout_grace: Grace | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeLimitDefaults:
+    """What a backend says for jobs that do not say it themselves."""
+
+    timeout: timedelta | None = option(None, optional(duration))
+    """How long an attempt may take, unless its task or call says so itself; None: any time."""
+    timeout_grace: timedelta = option(timedelta(seconds=10), duration_or_zero)
+    """How much longer a task may run that does not end when its time is over, unless its task or
+    call says so itself; then its worker is replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)

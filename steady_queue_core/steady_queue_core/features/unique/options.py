@@ -164,4 +164,7 @@ def _of_call(options: Mapping[str, Any], task: Task) -> Unique | None:
     return replace(known, key=checked_call_key(key, task.module_path))
 
 
+# Where processes of the release before look for them, which may read the same cache.
+Unique.__module__ = _Given.__module__ = "steady_queue_core.unique"
+
 FIELD = TaskField("unique", checked_unique, _of_call)
