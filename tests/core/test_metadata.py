@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import fields
 from datetime import date, timedelta
 from typing import Any
 
@@ -146,3 +148,16 @@ def test_endings_share_a_base_class_and_say_what_they_are() -> None:
     assert all(isinstance(each, ChosenEnding) for each in endings)
     told = ["retry", "retry in 2 s", "snooze for 60 s", "sold out", "fail"]
     assert [str(each) for each in endings] == told
+
+
+def test_pickles_of_the_release_before_have_the_facts_in_this_order() -> None:
+    # Their state is the list of the values: a new fact has its place at the end.
+    known = [
+        "user", "max_snoozes", "snoozes", "discarded", "delivery", "max_crashes", "crashes",
+        "expires", "retention", "failure_retention", "timeout", "timeout_grace", "unique", "rate",
+        "slot", "batch", "fair", "on_success", "on_failure", "intended_time", "node", "sources",
+        "headers",
+    ]  # fmt: skip
+    assert [each.name for each in fields(JobMetadata)][: len(known)] == known
+    metadata = JobMetadata(user={"a": 1}, expires=timedelta(days=1), headers={"b": "c"})
+    assert pickle.loads(pickle.dumps(metadata)) == metadata

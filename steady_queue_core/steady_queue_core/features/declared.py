@@ -124,8 +124,8 @@ class BackendOptions(
     """What a backend says of its features."""
 
 
-# A room may be left out of pickles, or added to them, at the end alone: the values follow each
-# other there, from the last of these to the first.
+# Pickles of tasks, which caches may hold, have the values in the order of the fields: from the last
+# of these rooms to the first.
 @dataclass(frozen=True, kw_only=True)
 class Facts(
     PlaceFacts,
