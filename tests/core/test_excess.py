@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steady_queue_core.processes.worker.excess import MOST, SOON, Excess
+from steady_queue_core.features.rates.excess import MOST, SOON, Excess
 
 
 def sending_away(turns: int) -> Excess:

@@ -13,7 +13,7 @@ from steady_queue_core.configuration import Configuration
 from steady_queue_core.dialects import ClaimedJob, Ending
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
-from steady_queue_core.processes.worker.lane import Lanes
+from steady_queue_core.processes.worker.lanes import Lanes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 #: Its metadata have it asked for each step.
@@ -78,9 +78,12 @@ class Start:
         )
         waiter = SimpleNamespace(sleeping=True, wake=self.ended.set)
         context: Any = SimpleNamespace(journal=journal, waiter=waiter)
-        gate: Any = SimpleNamespace(may_start=lambda claim: self.note("permission", self.permits))
+        gate: Any = SimpleNamespace(
+            asks_for=lambda claim: False,
+            may_start=lambda claim: self.note("permission", self.permits),
+        )
         settings = Configuration.Worker(threads=1, coroutines=1)
-        lanes = Lanes(context, settings, executor, rated_starts=gate)
+        lanes = Lanes(context, settings, executor, gate=gate)
         lanes.registration = self.lease
         try:
             lanes.submit([(CLAIM, self.task)])

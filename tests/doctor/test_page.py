@@ -24,6 +24,7 @@ USE = re.compile(
 def used_codes() -> set[str]:
     sources = [
         *documents.WORKSPACE.glob("steady_queue_core/steady_queue_core/doctor/*.py"),
+        *documents.WORKSPACE.glob("steady_queue_core/steady_queue_core/features/*/findings.py"),
         documents.WORKSPACE / "steady_queue_core/steady_queue_core/dialects/observation.py",
         *documents.WORKSPACE.glob("steady_queue_*/steady_queue_*/examination.py"),
     ]

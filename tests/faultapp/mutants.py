@@ -18,11 +18,17 @@ def install() -> None:
         MUTANTS[name]()
 
 
+def _replace(owner: Any, name: str, value: Any) -> None:
+    """Take away a guard, which has to be there: it may have moved."""
+    assert hasattr(owner, name), f"{owner} has no {name}"
+    setattr(owner, name, value)
+
+
 def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: their running jobs are run again."""
     from steady_queue_core.processes.base.journal import RunJournal
 
-    RunJournal.start = lambda self, job_id, token, ends_at=None: None  # type: ignore[method-assign]  # mutant
+    _replace(RunJournal, "start", lambda self, job_id, token, ends_at=None: None)
 
 
 def _every_claim_started() -> None:
@@ -36,7 +42,7 @@ def _every_claim_started() -> None:
     ) -> None:
         original(self, name, None, error, reason)
 
-    Rescuer.rescue_process = rescue_process  # type: ignore[method-assign]  # mutant
+    _replace(Rescuer, "rescue_process", rescue_process)
 
 
 def _no_token_check() -> None:
@@ -63,7 +69,7 @@ def _no_lease_check() -> None:
     """A worker that was suspended goes on with its former claims."""
     from steady_queue_core.processes.base.registration import ProcessRegistration
 
-    ProcessRegistration.holds_lease = property(lambda self: True)  # type: ignore[assignment]  # mutant
+    _replace(ProcessRegistration, "holds_lease", property(lambda self: True))
 
 
 def _no_giving_back() -> None:
@@ -71,8 +77,8 @@ def _no_giving_back() -> None:
     from steady_queue_core.processes.worker import event_loop, lane, thread_pool
 
     lane.STALL = float("inf")
-    event_loop.EventLoop.withdraw = lambda self: []  # type: ignore[method-assign]  # mutant
-    thread_pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]  # mutant
+    _replace(event_loop.EventLoop, "withdraw", lambda self: [])
+    _replace(thread_pool.ThreadPool, "withdraw", lambda self: [])
 
 
 def _no_parent_watch() -> None:
@@ -80,22 +86,22 @@ def _no_parent_watch() -> None:
     from steady_queue_core.processes.base import system
     from steady_queue_core.processes.supervisor.forked_context import ForkedContext
 
-    system.signal_on_parent_death = lambda parent, signum=0: True
-    ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]  # mutant
+    _replace(system, "signal_on_parent_death", lambda parent, signum=0: True)
+    _replace(ForkedContext, "orphaned", property(lambda self: False))
 
 
 def _no_waiting_in_chains() -> None:
     """Jobs that follow others are started beside them."""
-    from steady_queue_core.processes.worker.lane import Lanes
+    from steady_queue_core.processes.worker.lanes import Lanes
 
-    Lanes.follow = lambda self, work, since: self.submit(work)  # type: ignore[method-assign]  # mutant
+    _replace(Lanes, "follow", lambda self, work, since: self.submit(work))
 
 
 def _no_heirs() -> None:
     """The permit of a chain ends with its first job."""
     from steady_queue_core.processes.worker.heirs import Heirs
 
-    Heirs.named = lambda self, outcomes, ended, held: outcomes  # type: ignore[method-assign]  # mutant
+    _replace(Heirs, "named", lambda self, outcomes, ended, held: outcomes)
 
 
 def _no_deadlines_in_chains() -> None:
@@ -122,36 +128,37 @@ def _no_fence_around_transactions() -> None:
 
     module: Any = task_transaction
     original = module.dialect_for
-    module.dialect_for = lambda using: Careless(original(using))
+    _replace(module, "dialect_for", lambda using: Careless(original(using)))
 
 
 def _no_delivery_in_recovery() -> None:
     """A supervisor gives back what it believes not to have started."""
-    from steady_queue_core.processes.supervisor import recovery
+    from steady_queue_core.processes.supervisor import claim_results
 
-    recovery.delivery_of = lambda claim: None
+    _replace(claim_results, "delivery_of", lambda claim: None)
 
 
 def _no_heirs_for_transactions() -> None:
     """Jobs that are settled by their tasks take part in chains."""
-    from steady_queue_core.processes.worker import lane, worker
+    from steady_queue_core.processes.worker import intake, lanes
 
-    lane.follows_in_chain = worker.follows_in_chain = lambda claim: True
+    for module in (lanes, intake):
+        _replace(module, "follows_in_chain", lambda claim: True)
 
 
 def _no_blame_for_blocking() -> None:
     """Whichever coroutine is late is to blame for it."""
     from steady_queue_core.processes.worker.event_loop import EventLoop
 
-    EventLoop.is_to_blame = lambda self, job_id: True  # type: ignore[method-assign]  # mutant
+    _replace(EventLoop, "is_to_blame", lambda self, job_id: True)
 
 
 def _no_look_at_waiting_threads() -> None:
     """Threads that wait for the interpreter are as guilty as the one that holds it."""
     from steady_queue_core.processes.supervisor import held_interpreters
 
-    held_interpreters._wakeups = lambda pid, limited: {}  # type: ignore[assignment]  # mutant
-    held_interpreters.waits_for_lock = lambda pid, thread: False  # type: ignore[assignment]  # mutant
+    _replace(held_interpreters, "_wakeups", lambda pid, limited: {})
+    _replace(held_interpreters, "waits_for_lock", lambda pid, thread: False)
 
 
 def _no_end_to_time_outs() -> None:
@@ -159,8 +166,8 @@ def _no_end_to_time_outs() -> None:
     from steady_queue_core.processes.worker.interruptions import Interruptions
     from steady_queue_core.processes.worker.time_outs import TimeOuts
 
-    TimeOuts.end = lambda self, job_id: None  # type: ignore[method-assign]  # mutant
-    Interruptions.leave = lambda self, job_id: None  # type: ignore[method-assign]  # mutant
+    _replace(TimeOuts, "end", lambda self, job_id: None)
+    _replace(Interruptions, "leave", lambda self, job_id: None)
 
 
 def _no_fence_around_checkpoints() -> None:
@@ -174,8 +181,8 @@ def _no_fence_around_checkpoints() -> None:
             upsert_held(connection, [change.row])
         return True
 
-    Dialect.save_checkpoint = save  # type: ignore[method-assign]  # mutant
-    ClaimHold.require = lambda self: None  # type: ignore[method-assign]  # mutant
+    _replace(Dialect, "save_checkpoint", save)
+    _replace(ClaimHold, "require", lambda self: None)
 
 
 def _no_fence_around_steps() -> None:
@@ -189,8 +196,8 @@ def _no_fence_around_steps() -> None:
             upsert_held(connection, [step.row])
         return True
 
-    Dialect.save_step = save  # type: ignore[method-assign]  # mutant
-    ClaimHold.require = lambda self: None  # type: ignore[method-assign]  # mutant
+    _replace(Dialect, "save_step", save)
+    _replace(ClaimHold, "require", lambda self: None)
 
 
 def _no_memory_of_steps() -> None:
@@ -202,7 +209,7 @@ def _no_memory_of_steps() -> None:
     def save(self: Dialect, connection: Any, step: Any) -> bool:
         return step.position % 4 == 2 or original(self, connection, step)
 
-    Dialect.save_step = save  # type: ignore[method-assign]  # mutant
+    _replace(Dialect, "save_step", save)
 
 
 def _hasty_sweep() -> None:
@@ -244,8 +251,8 @@ def _careless_sweep() -> None:
         self._judged = lambda job_ids: job_ids
         return original(self, job_id)
 
-    StatelessJobs._judged = judged  # type: ignore[method-assign]  # mutant
-    StatelessJobs.take = take  # type: ignore[method-assign]  # mutant
+    _replace(StatelessJobs, "_judged", judged)
+    _replace(StatelessJobs, "take", take)
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

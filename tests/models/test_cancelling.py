@@ -29,7 +29,7 @@ from steady_queue_core.models.operations import rows
 from steady_queue_core.models.operations.rows import ROWS
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
-from steady_queue_core.processes.worker.lane import Lanes
+from steady_queue_core.processes.worker.lanes import Lanes
 from steady_queue_core.signals import task_cancelled
 from steady_queue_core.tasks import cancellation
 

@@ -24,7 +24,7 @@ from steady_queue_core.models import (
 from steady_queue_core.processes.base.system import lease_clock
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
-from steady_queue_core.processes.worker.lane import Lanes
+from steady_queue_core.processes.worker.lanes import Lanes
 from steady_queue_core.processes.worker.refusals import StartClock, refusal_of
 from steady_queue_core.retries import constant
 

@@ -22,6 +22,7 @@ from steady_queue_core.dialects import ClaimedJob, Ending, JobRate, portable
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.features.rates.closing_up import ClosingUp
 from steady_queue_core.features.rates.gate import Answer, Ask, Gate
+from steady_queue_core.features.rates.starts import RatedStarts
 from steady_queue_core.models import (
     BlockedExecution,
     Job,
@@ -35,8 +36,8 @@ from steady_queue_core.models.operations.idle_keys import IDLE, IdleRates
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
-from steady_queue_core.processes.worker.lane import Lanes, follows_in_chain
-from steady_queue_core.processes.worker.rated_starts import RatedStarts
+from steady_queue_core.processes.worker.followers import follows_in_chain
+from steady_queue_core.processes.worker.lanes import Lanes
 from steady_queue_core.tasks.metadata import JobMetadata
 from steady_queue_core.tasks.notes import AttemptNotes
 from steady_queue_core.testing import run_enqueued_tasks
@@ -250,7 +251,7 @@ def run_in_lanes(worker: Worker, claims: Sequence[ClaimedJob]) -> list[RunResult
     context: Any = SimpleNamespace(journal=journal, waiter=SimpleNamespace(sleeping=False))
     executor = worker.driver.executor
     settings = Configuration.Worker(threads=1, coroutines=1)
-    lanes = Lanes(context, settings, executor, rated_starts=worker.starts)
+    lanes = Lanes(context, settings, executor, gate=worker.starts)
     lanes.registration = cast(Any, SimpleNamespace(holds_lease=True))
     done: list[RunResult] = []
     try:

@@ -16,6 +16,8 @@ from steady_queue_core.conformance.base import limited_job
 from steady_queue_core.conformance.threads import holding
 from steady_queue_core.dialects import ClaimedJob, Ending, QueueSelector, portable
 from steady_queue_core.errors import ProcessExitError
+from steady_queue_core.features.rates.starts import RatedStarts
+from steady_queue_core.features.unique import starts as started_keys
 from steady_queue_core.models import (
     BatchMember,
     BlockedExecution,
@@ -33,10 +35,9 @@ from steady_queue_core.processes.base.journal import RunJournal
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.base.registration import ProcessRegistration
 from steady_queue_core.processes.supervisor.recovery import Rescuer
-from steady_queue_core.processes.worker import needed_rows, outcomes, started_keys
+from steady_queue_core.processes.worker import needed_rows, outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.needed_rows import shared_by
-from steady_queue_core.processes.worker.rated_starts import RatedStarts
 from steady_queue_core.processes.worker.settlement import Refused, Settlement
 from steady_queue_core.schedules import definition as recurring_task
 

@@ -33,6 +33,7 @@ from steady_queue_core.errors import (
     UnusableRecurringTaskError,
 )
 from steady_queue_core.features.callbacks.options import Callback
+from steady_queue_core.features.rates.starts import RatedStarts
 from steady_queue_core.models import (
     BatchMember,
     Checkpoint,
@@ -51,7 +52,6 @@ from steady_queue_core.models import (
 from steady_queue_core.payloads import PayloadError
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.supervisor.recovery import Rescuer
-from steady_queue_core.processes.worker.rated_starts import RatedStarts
 from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..core.driver import Driver

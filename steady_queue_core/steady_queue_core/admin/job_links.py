@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
+from ..features.shown_row import Row, To
 from ..models import Job, Pause, Rate, Semaphore
 from ..models.semaphore import Permit
-from ..tasks.metadata import JobMetadata
 from . import texts
 from .base import QueueAdmin
 from .page_links import PageLinks
@@ -58,10 +59,18 @@ class JobLinks:
         shown = format_html_join(", ", "{}", [(self.job(each),) for each in found[:MOST_HOLDERS]])
         return format_html("{} and others", shown) if len(found) > MOST_HOLDERS else shown
 
-    def rate(self, metadata: JobMetadata, words: str) -> str:
-        """Return the rate limit, which leads to the page of its key."""
-        rate = metadata.rate_limit
-        return "" if rate is None else self.pages.link(self.pages.to_page(Rate, rate.key), words)
+    def parts(self, row: Row) -> str:
+        """Return what a feature shows of the job, with its links."""
+        return format_html_join("", "{}", [(self._part(each),) for each in row.parts])
+
+    def _part(self, part: str | datetime | To) -> str:
+        if isinstance(part, datetime):
+            return texts.moment(part)
+        if not isinstance(part, To):
+            return texts.clean(part)
+        if part.kind == "job":
+            return self.job(part.key)
+        return self.pages.link(self.pages.to_page(Rate, part.key), part.text)
 
     def job(self, job_id: int) -> str:
         """Return the number of a job, which leads to its page if the user may see it."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.utils.html import format_html
-
 from ..dialects import portable
-from ..dialects.database import Database
-from ..durations import in_words
-from ..listings.limits import rate_in_words
+from ..features import shown
 from ..listings.states import State
 from ..tasks.metadata import JobMetadata
 from . import texts
@@ -88,65 +84,18 @@ def _fields(
             ("Priority", job.priority),
             ("Attempts", f"{job.attempts} of {abs(job.max_attempts)}"),
             ("Workers", workers(job)),
-            ("Delivery", _delivery(metadata)),
             ("Concurrency key", links.concurrency_key),
             ("Permits held by", links.holders),
             ("Concurrency limit", job.concurrency_limit),
-            ("Rate limit", links.rate(metadata, _rate(metadata))),
-            ("Unique key", _unique(job, metadata, links)),
-            ("Fair key", texts.clean(metadata.fair or "")),
+            *((row.label, links.parts(row)) for row in shown.rows_of(job, metadata)),
             ("Backend", texts.clean(job.backend_name)),
             ("Trace", trace_id_of(metadata.headers)),
-            ("Kept", _kept(metadata)),
         ],
-    )
-
-
-def _delivery(metadata: JobMetadata) -> str:
-    """Return how a job is delivered, and its crashes; nothing for most."""
-    if not metadata.crashes:
-        return metadata.delivery or ""
-    crashes = "; ".join(map(texts.clean, metadata.crashes))
-    return f"{metadata.delivery}, after the end of {crashes}"
-
-
-def _rate(metadata: JobMetadata) -> str:
-    """Return the rate limit of a job; nothing for most."""
-    rate = metadata.rate_limit
-    return "" if rate is None else f"{rate.key}: {rate_in_words(rate)}"
-
-
-def _unique(job: Any, metadata: JobMetadata, links: JobLinks) -> str:
-    """Return the unique key of a job, and who has it if that is another one; nothing for most."""
-    key = metadata.unique_key
-    if key is None:
-        return ""
-    text = texts.clean(key.key)
-    keys = Database.of(job._state.db).unique_keys
-    rows = keys.read({key.key})
-    if not keys.holders(rows):
-        return f"{text} (free)"
-    owner = rows[key.key]
-    if owner.job_id != job.pk:
-        return format_html("{} (of job {})", text, links.job(owner.job_id))
-    if owner.expires_at is not None:
-        return f"{text} (until {texts.moment(owner.expires_at)})"
-    return f"{text} (until it starts)" if key.ends_at_start else text
-
-
-def _kept(metadata: JobMetadata) -> str:
-    """Return how long the job is kept after its end, where it says so itself."""
-    periods = [("success", metadata.retention), ("failure", metadata.failure_retention)]
-    return ", ".join(
-        f"{in_words(period) if isinstance(period, timedelta) else period} after {end}"
-        for end, period in periods
-        if period is not None
     )
 
 
 def _timeline(job: Any, metadata: JobMetadata) -> Section:
     events: list[tuple[str, datetime | None]] = [
-        ("Intended for", metadata.intended_time),
         ("Enqueued", job.enqueued_at),
         ("Scheduled for", job.scheduled_at),
         ("Due", _instant(job, "scheduledexecution", "due_at")),
@@ -155,10 +104,9 @@ def _timeline(job: Any, metadata: JobMetadata) -> Section:
         ("First attempt", job.started_at),
         ("Last attempt", job.last_attempted_at if job.attempts > 1 else None),
         ("Claimed", _instant(job, "claimedexecution", "created_at")),
-        ("Expires", _expiry(job, metadata)),
         ("Checkpoint or progress", _instant(job, "checkpoint", "updated_at")),
         ("Failed" if _failed(job) else "Finished", job.finished_at),
-        ("Kept until", _instant(job, "retention", "expires_at")),
+        *shown.events_of(job, metadata),
     ]
     known = [(label, instant) for label, instant in events if instant is not None]
     known.sort(key=lambda event: portable.aware(event[1]))
@@ -168,14 +116,6 @@ def _timeline(job: Any, metadata: JobMetadata) -> Section:
         for (label, instant), earlier in zip(known, before, strict=False)
     ]
     return Table("Timeline", ("Event", "When", "After"), rows)
-
-
-def _expiry(job: Any, metadata: JobMetadata) -> datetime | None:
-    """Return when a job expires that waits for its first start."""
-    claimed_at = _instant(job, "claimedexecution", "created_at")
-    if claimed_at or job.started_at or job.finished_at or job.errors:
-        return None
-    return metadata.deadline(portable.aware(job.enqueued_at))
 
 
 def _failure(job: Any, group: str) -> Section | None:

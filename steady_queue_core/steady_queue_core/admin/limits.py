@@ -10,9 +10,10 @@ from django.utils.html import format_html
 
 from ..dialects import is_storable
 from ..dialects.database import Database
+from ..features.rates.shown import rate_in_words
 from ..listings.counts import count_each
 from ..listings.keyset import ModelListing
-from ..listings.limits import ListedRate, duration_of, rate_in_words
+from ..listings.limits import ListedRate, duration_of
 from ..listings.states import BLOCKED
 from ..models import BlockedExecution
 from ..models.rate import number

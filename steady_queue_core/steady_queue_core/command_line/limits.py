@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..features.rates.shown import rate_in_words
 from ..listings.limits import (
     ListedRate,
     ListedSemaphore,
     listed_rates,
     listed_semaphores,
-    rate_in_words,
 )
 from ..listings.wording import moment
 from .context import Context

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from ..dialects.database import Database
+from ..features.shown import rows_of
+from ..features.shown_row import To
 from ..listings.damage import read_each
 from ..listings.job_rows import RELATED
 from ..listings.payloads import shown_call, shown_result
@@ -85,6 +88,7 @@ class Shown:
             "process": None if claim is None else claim.process,
             "workers": workers_of(self.job.worker_ids)[-MOST_ERRORS:],
             "batch": None if batch is None else batch.batch_id,
+            "features": self._features,
             "progress": None if self.job.progress is None else str(self.job.progress),
             "args": [plain(value) for value in self.call.args],
             "kwargs": plain(self.call.kwargs),
@@ -110,6 +114,7 @@ class Shown:
             ("progress", known["progress"]),
             ("batch", known["batch"]),
             ("concurrency key", job.concurrency_key),
+            *known["features"].items(),
             ("backend", job.backend_name),
             ("enqueued", _moment(job, "enqueued_at")),
             ("scheduled for", _moment(job, "scheduled_at")),
@@ -130,6 +135,14 @@ class Shown:
             yield from indented_lines(text) if not self.result.note else ()
             yield from self._note(self.result.note)
         yield from self._error_lines()
+
+    @cached_property
+    def _features(self) -> dict[str, str]:
+        """What the job's features show, by label."""
+        return {
+            row.label.lower(): "".join(map(_text_of, row.parts))
+            for row in rows_of(self.job, self.metadata)
+        }
 
     @staticmethod
     def _note(note: str) -> Iterator[str]:
@@ -177,6 +190,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and value - value == 0:
         return value
     return str(value)
+
+
+def _text_of(part: str | datetime | To) -> str:
+    if isinstance(part, To):
+        return part.text
+    return moment(part) if isinstance(part, datetime) else part
 
 
 def _moment(job: Any, column: str) -> str:

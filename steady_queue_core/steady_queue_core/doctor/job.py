@@ -9,6 +9,7 @@ from django.db import DatabaseError, InterfaceError
 
 from ..configured_backends import backends_on, queue_databases
 from ..errors import TaskCancelled, TaskExpired, UnregisteredTaskError
+from ..features.expiry import findings as expiry
 from ..listings.damage import ERRORS, is_damage
 from ..listings.wording import MOST_NAME, between, line, moment, name
 from ..models import (
@@ -72,9 +73,7 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
         remedy = f"If that was a mistake: {patient.command('retry', job.pk)}"
         return [problem("job-cancelled", said, remedy)]
     if path == path_of(TaskExpired):
-        said = f"{when} had not started when it expired; that was noticed {moment(row.created_at)}."
-        remedy = "See why jobs of its queue wait; raise expires for the task, or enqueue it again."
-        return [problem("job-expired", said, remedy)]
+        return [expiry.of_failed(when, moment(row.created_at))]
     if path == path_of(UnregisteredTaskError):
         said = f"{when} has failed: no worker knew its task in time."
         remedy = (

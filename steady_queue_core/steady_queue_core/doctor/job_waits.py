@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..dialects import DependencyState, portable
+from ..features.expiry import findings as expiry
+from ..features.rates import findings as rates
 from ..listings import wording
 from ..listings.counts import CAP, BoundedCount, count_each
 from ..listings.wording import between, duration, moment, name
@@ -37,7 +39,7 @@ MOST_TOLD = 5
 
 def of_task(patient: Patient, job: Job) -> Iterator[Finding]:
     """Yield why no worker will run the task of a job that has not started."""
-    yield from _expired(patient, job)
+    yield from expiry.of_waiting(job, JobMetadata.read(job.metadata), patient.present)
     path = name(job.task_path)
     since = left_since(job.errors)
     if not patient.knows(job.task_path):
@@ -55,19 +57,6 @@ def of_task(patient: Patient, job: Job) -> Iterator[Finding]:
             f"Job {job.pk} names the task {path}, which is known here, but workers have not found "
             f"it since {moment(since)}.",
             "Restart the workers: they run code from before the task was there.",
-        )
-
-
-def _expired(patient: Patient, job: Job) -> Iterator[Finding]:
-    if job.started_at is not None:
-        return
-    deadline = JobMetadata.read(job.metadata).deadline(portable.aware(job.enqueued_at))
-    if deadline is not None and deadline <= patient.present:
-        yield problem(
-            "job-expired",
-            f"Job {job.pk} has expired {duration(patient.present - deadline)} ago, before it has "
-            "started: it will fail as soon as a worker claims it.",
-            "Enqueue the task again, with a later expires, once it can run.",
         )
 
 
@@ -136,14 +125,8 @@ def _overdue(patient: Patient, job: Job) -> Iterator[Finding]:
 
 def _state(patient: Patient, job: Job, when: str) -> Finding:
     metadata = JobMetadata.read(job.metadata)
-    if metadata.rate_limit is not None and metadata.slot_of(job.attempts) is not None:
-        rate = metadata.rate_limit
-        return info(
-            "job-rate-limited",
-            f"Job {job.pk} waits for its slot: the key {name(rate.key)!r} has {rate.to} starts in "
-            f"{duration(rate.per)}; {when}.",
-            "Raise the limit if that is too slow, or give urgent jobs another key.",
-        )
+    for finding in rates.of_scheduled(job, metadata, when):
+        return finding
     errors = errors_of(job.errors)
     if job.attempts and errors:
         return info(

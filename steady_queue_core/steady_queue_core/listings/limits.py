@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 
 from ..dialects import JobRate
 from ..dialects.database import Database
-from ..durations import in_words
 from ..features.rates.pace import Pace
 from ..models import BlockedExecution, Rate, Semaphore
 from ..models.rate import number
@@ -89,12 +88,6 @@ def listed_rates(using: str, limit: int, after: str | None = None) -> list[Liste
     """Return at most ``limit`` keys with a rate limit, sorted, from the one ``after`` a key on."""
     present = to_microseconds(Database.of(using).current_time())
     return [ListedRate(row, present) for row in _page(Rate, using, limit, after)]
-
-
-def rate_in_words(rate: JobRate) -> str:
-    """Return a rate such as ``100 in 1 minute, burst 20``."""
-    burst = f", burst {rate.burst}" if rate.burst else ""
-    return f"{rate.to} in {in_words(rate.per)}{burst}"
 
 
 def duration_of(microseconds: int) -> timedelta:

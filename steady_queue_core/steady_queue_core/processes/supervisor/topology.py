@@ -17,7 +17,8 @@ from ..base.shared_heartbeat import SharedHeartbeat
 from ..dispatcher.dispatcher import Dispatcher
 from ..probe.probe import Metrics, Probe
 from ..scheduler.scheduler import Scheduler
-from ..worker.worker import Worker, capacity
+from ..worker.prefetch import capacity
+from ..worker.worker import Worker
 from .managed_process import ProcessSpec
 
 #: The values of ``--only``, and the kind of process that each selects.

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...compat import Task
+from ...dialects import ClaimedJob
+from ...features.delivery.options import TRANSACTIONAL
+from ...tasks.metadata import delivery_of
 from ..base.system import lease_clock
 from .thread_pool import Work
 
@@ -81,3 +84,10 @@ class Followers:
         while self._deadlines and self._deadlines[0][1] not in self.waiting:
             self._deadlines.popleft()
         return self._deadlines[0][0] - lease_clock() if self._deadlines else math.inf
+
+
+def follows_in_chain(claim: ClaimedJob) -> bool:
+    """Whether a job may run after others without a permit of its own, until it gets theirs. One
+    that is settled where its task runs does not: it cannot name an heir. Nor does one with a rate
+    limit: it asks just before it starts."""
+    return delivery_of(claim) != TRANSACTIONAL and not claim.has_rate

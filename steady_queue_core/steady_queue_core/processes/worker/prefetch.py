@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from ...configuration import Configuration
+
 #: Seconds of work to keep at hand so that no thread idles while the database is queried. If a host
 #: is lost together with its run journals, nothing tells which of these jobs had started.
 HORIZON = 0.0125
@@ -93,3 +95,9 @@ class Prefetch:
         if one_is_free and none_waits and self.mixed:
             return int(time.monotonic() >= self._next_probe)
         return 0
+
+
+def capacity(settings: Configuration.Worker) -> int:
+    """Return how many jobs a worker can hold at once."""
+    coroutines = 0 if settings.runs_processes else settings.coroutines
+    return settings.threads + coroutines + settings.prefetch

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 
 from ...configuration import Configuration
-from ...dialects import ClaimedJob, Outcome, QueueSelector, Wakeup
-from ...errors import UnregisteredTaskError
+from ...dialects import QueueSelector
 from ...logging import about, get_logger
-from ..base import diagnosis
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock, Unavailable
-from ..base.log_context import about_job, named
+from ..base.log_context import about_job
 from ..base.registration import ProcessRegistration
 from ..base.system import lease_clock, use_processors
-from . import outcomes, started_keys
-from .attempt import RunResult
 from .cancellation_watch import CancellationWatch
-from .excess import Excess
 from .executor import Executor
-from .lane import Lanes, follows_in_chain
+from .intake import Intake, new_gate
+from .lanes import Lanes
 from .nursery import Nursery
 from .poll_timer import PollTimer
+from .prefetch import capacity
 from .process_executor import ProcessExecutor
-from .rated_starts import RatedStarts, is_rated
-from .recycling import Recycling
-from .refusals import refusal_of
+from .recycling import Recycling, recycle, replace_stuck
 from .settlement import Refused, Settlement
 from .task_server import serve_tasks
-from .thread_pool import Work
 
 logger = get_logger("steady_queue.worker")
 
@@ -43,12 +37,6 @@ LONGEST_WAIT = 60.0
 REFUSAL_PAUSE = 1.0
 #: Seconds before the end of the shutdown time-out after which no more signals are sent.
 LAST_MOMENT = 0.5
-
-
-def capacity(settings: Configuration.Worker) -> int:
-    """Return how many jobs a worker can hold at once."""
-    coroutines = 0 if settings.runs_processes else settings.coroutines
-    return settings.threads + coroutines + settings.prefetch
 
 
 class Worker:
@@ -65,7 +53,8 @@ class Worker:
         # Before there are threads, which would use other processors, and could not be forked.
         if settings.cpu_affinity is not None:
             use_processors(settings.cpu_affinity)
-        self.nursery = _nursery(context, settings) if settings.runs_processes else None
+        serve = partial(serve_tasks, worker=context.name, using=context.using, settings=settings)
+        self.nursery = Nursery(serve) if settings.runs_processes else None
         self.clock = DatabaseClock()
         self.executor = Executor(
             context.name,
@@ -74,10 +63,11 @@ class Worker:
             using=context.using,
         )
         self.processes = ProcessExecutor(self.executor, self.nursery) if self.nursery else None
-        self.rated_starts, self.excess = RatedStarts(), Excess()
-        self.lanes = Lanes(context, settings, self.executor, self.processes, self.rated_starts)
+        gate = new_gate()
+        self.lanes = Lanes(context, settings, self.executor, self.processes, gate)
         selector = QueueSelector.of(settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
+        self.intake = Intake(context, self.executor, self.clock, self.lanes, gate, self.settlement)
         self.registration: ProcessRegistration
         self.recycling = Recycling(settings)
         self.poll_timer = PollTimer(settings.polling_interval.total_seconds())
@@ -103,37 +93,33 @@ class Worker:
         self.registration = registration
         self.settlement.registration = self.lanes.registration = registration
         self._listen()
-        if self.recycling.begins_too_large:
-            logger.warning(
-                "recycle_rss is less than what a new process takes: it is replaced again and again",
-                extra=about("worker.recycle_rss_low"),
-            )
+        self.recycling.look_at_beginning()
         self.context.report_at_work()
         while not self.context.stopping and not self._has_to_end:
             self._iterate(claiming=True)
         if self.lanes.stuck:
-            self._ask_for_successor_of_stuck()
+            replace_stuck(self.context, self.lanes.stuck)
         self.context.lifecycle.stopping()
         self._shut_down()
 
     def _shut_down(self) -> None:
         timeout = self.context.options.shutdown_timeout.total_seconds()
         deadline = math.inf
-        self._release(self.lanes.withdraw())
+        self.intake.release(self.lanes.withdraw())
         while self._awaits_ends and not self.context.giving_up:
             if deadline == math.inf and not self._may_take_its_time:
                 deadline = time.monotonic() + timeout
             if (left := deadline - time.monotonic()) <= 0:
                 break
             self._iterate(claiming=False, longest_wait=min(left, LONGEST_WAIT))
-        deadline = min(deadline, time.monotonic() + timeout)
         # Early enough to log the signals that were not sent before the supervisor kills us.
-        left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
-        self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
+        deadline = min(deadline, time.monotonic() + timeout) - min(LAST_MOMENT, timeout / 4)
+        left = 0.0 if self.context.giving_up else deadline - time.monotonic()
+        self.settlement.signal_sender.stop(left)
         self.settlement.store_statistics(at_once=True)
         self.context.journal.mark_clean_exit()
         if self.processes is not None and not self.context.giving_up:
-            self.processes.dismiss(deadline - min(LAST_MOMENT, timeout / 4))
+            self.processes.dismiss(deadline)
         if self.nursery is not None:
             self.nursery.close()
         if not self.settlement.held:
@@ -183,12 +169,7 @@ class Worker:
 
     def log_stacks(self) -> None:
         """Log what each thread and coroutine does, and for which job. Thread safe."""
-        names = {job_id: named(claim) for job_id, claim in list(self.settlement.held.items())}
-        threads, coroutines = self.lanes.places()
-        diagnosis.log_stacks(
-            {thread: names[job_id] for job_id, thread in threads.items() if job_id in names},
-            [(names[job_id], task) for job_id, task in coroutines.items() if job_id in names],
-        )
+        self.lanes.log_stacks(list(self.settlement.held.values()))
         if self.processes is not None:
             self.processes.ask_for_stacks()
 
@@ -198,7 +179,7 @@ class Worker:
         """Store outcomes and claim jobs, then sleep until there may be more to do."""
         try:
             self._collect()
-            self.rated_starts.give_back(self.context.database)
+            self.intake.give_back()
             self._heartbeat()
             if self.cancellations.open:
                 self._cancel()
@@ -223,30 +204,8 @@ class Worker:
         for result in results:
             self.settlement.add(result)
         if not self.settings.runs_processes and self.recycling.is_due_after(len(results)):
-            self._ask_for_successor()
-        self._release(self.lanes.withdraw(stalled=True))
-
-    def _ask_for_successor(self) -> None:
-        """Ask, once, to be replaced; the worker goes on until another one is ready."""
-        if not self.context.wants_successor:
-            logger.info(
-                "%s has run %d jobs and is to be recycled",
-                self.context.name,
-                self.recycling.jobs,
-                extra=about("worker.recycled", jobs=self.recycling.jobs),
-            )
-            self.context.ask_for_successor()
-
-    def _ask_for_successor_of_stuck(self) -> None:
-        """Ask to be replaced because of tasks that do not end."""
-        logger.error(
-            "%s is to be replaced: it has tasks that did not end when they were told to, of the "
-            "jobs %s",
-            self.context.name,
-            ", ".join(map(str, sorted(self.lanes.stuck))),
-            extra=about("worker.stuck", jobs=len(self.lanes.stuck)),
-        )
-        self.context.ask_for_successor()
+            recycle(self.context, self.recycling.jobs)
+        self.intake.release(self.lanes.withdraw(stalled=True))
 
     def _cancel(self) -> None:
         """Interrupt the jobs that were cancelled, if it is time to ask for them."""
@@ -271,25 +230,24 @@ class Worker:
         self._declared_dead = True
 
     def _claim_limit(self) -> int:
-        if not self.registration.holds_lease or self._declared_dead:
-            return 0
-        if self.settlement.signal_sender.behind:
+        may_claim = self.registration.holds_lease and not self._declared_dead
+        if not may_claim or self.settlement.signal_sender.behind:
             return 0
         held = len(self.settlement.held)
         if self.settlement.waiting:
-            held -= self.excess.sent_away  # They take no room.
+            held -= self.intake.excess.sent_away  # They take no room.
         return min(capacity(self.settings) - held, self.lanes.limit)
 
     def _settle_and_claim(self, limit: int) -> None:
         began, asked_at = time.monotonic(), lease_clock()
-        asked_for = limit + self.excess.number if limit > 0 else limit
+        asked_for = limit + self.intake.excess.number if limit > 0 else limit
         try:
             claimed = self.settlement.settle_and_claim(asked_for)
         except Refused:
             self.poll_timer.postpone(REFUSAL_PAUSE)
             return
         answered = time.monotonic()
-        self._start(claimed, limit, asked_at)
+        self.intake.start(claimed, limit, asked_at)
         if limit > 0:
             self.context.events.polled(len(claimed), asked_for, answered - began)
             self.context.events.claimed(claimed, answered - began)
@@ -297,108 +255,6 @@ class Worker:
         self.poll_timer.note_look(len(claimed), asked_for, is_listening=is_listening)
         if self.context.database.outages > self._outages_at_listen:
             self._listen()  # The old listener may have lost its connection without noticing.
-
-    def _start(self, claimed: list[ClaimedJob], limit: int, asked_at: float) -> None:
-        """Look up the tasks of claimed jobs and run them, at most ``limit``, and with what is left
-        of it those that follow them. ``asked_at``: when they were asked for, by the lease clock."""
-        if not claimed:
-            return
-        self.clock.set(claimed[0].claimed_at)
-        self.executor.start_clock.note_claim(claimed[0].claimed_at, asked_at)
-        self.executor.audience.look_again()
-        work = self._work_of(claimed)
-        # Of more than there is room for, those that are late are known once most were sent away.
-        is_excessive = len(claimed) > limit
-        work = work if is_excessive else self._in_time(work)
-        permitted = self._permitted(work, limit)
-        if is_excessive:
-            permitted = self._in_time(self._within(permitted, limit))
-        if work := self._without_keys(permitted):
-            self._follow(work, max(0, limit - len(claimed)))
-            self.lanes.submit(work)
-
-    def _work_of(self, claimed: list[ClaimedJob]) -> list[Work]:
-        work: list[Work] = []
-        for claim in claimed:
-            if claim.is_cancelled:
-                self.settlement.add(self.executor.cancelled(claim))
-                continue
-            try:
-                # Most jobs have no metadata.
-                error = refusal_of(claim, claim.claimed_at) if claim.metadata is not None else None
-                if error is not None:
-                    self.settlement.add(self.executor.refused(claim, error))
-                    continue
-                work.append((claim, self.executor.task_of(claim)))
-            except UnregisteredTaskError as error:
-                self.settlement.add(self.executor.unknown(claim, error))
-            except Exception as error:
-                self.settlement.add(self.executor.broken(claim, error))
-        return work
-
-    def _in_time(self, work: list[Work]) -> list[Work]:
-        """Give those jobs back that would lose their unique keys now and start later; return the
-        others."""
-        late = self.lanes.late_with_keys(work)
-        if not late:
-            return work
-        self._release(late)
-        return [each for each in work if each[0] not in late]
-
-    def _permitted(self, work: list[Work], limit: int) -> list[Work]:
-        """Ask for the starts of jobs with rate limits, of ``limit`` in all at the most; return the
-        work that may start."""
-        claims = [claim for claim, _ in work]
-        not_yet = self.rated_starts.not_yet(claims, limit, self.context.database)
-        permitted = self._without(not_yet, work)
-        delays = [outcome.delay for outcome in not_yet.values()]
-        self.excess.note(len(claims), delays, is_full=len(permitted) >= limit)
-        return permitted
-
-    def _within(self, work: list[Work], limit: int) -> list[Work]:
-        """Give back what there is no room for; return the rest. Jobs that were permitted to start
-        come first: others would start in vain for them."""
-        work = sorted(work, key=lambda each: not is_rated(each[0]))
-        self._release([claim for claim, _ in work[limit:]])
-        return work[:limit]
-
-    def _without_keys(self, work: list[Work]) -> list[Work]:
-        """Free the unique keys that end with the start of a job; return the work that may start."""
-        claims = [claim for claim, _ in work]
-        not_yet = started_keys.not_yet(claims, self.context.database)
-        self.rated_starts.withdraw(claim for claim in claims if claim.job_id in not_yet)
-        return self._without(not_yet, work)
-
-    def _without(self, not_yet: Mapping[int, Outcome], work: list[Work]) -> list[Work]:
-        """Return ``work`` without the jobs that do not start now, and have these outcomes."""
-        for outcome in not_yet.values():
-            self.settlement.add(RunResult(outcome))
-        return [each for each in work if each[0].job_id not in not_yet] if not_yet else work
-
-    def _follow(self, work: list[Work], left: int) -> None:
-        """Claim jobs that follow those of ``work`` which have a limit."""
-        for holders, limit in self.lanes.shares(work, left):
-            began = lease_clock()
-            claims = self.settlement.claim_followers(holders, limit)
-            if not claims:
-                continue
-            self.context.events.claimed(claims, lease_clock() - began)
-            started = {holder.job_id for holder in holders}
-            followers = []
-            for claim, task in self._work_of(claims):
-                # One that has its key until it starts is not to lose it while it follows others.
-                follows = follows_in_chain(claim) and not claim.ends_key_at_start
-                if claim.follows in started and follows:
-                    started.add(claim.job_id)
-                    followers.append((claim, task))
-                else:  # The job before it has no task, or it has to wait for a permit.
-                    self._release([claim])
-            self.lanes.follow(followers, began)
-
-    def _release(self, withdrawn: list[ClaimedJob]) -> None:
-        self.rated_starts.withdraw(withdrawn)
-        for claim in withdrawn:
-            self.settlement.add(RunResult(outcomes.released(claim)))
 
     def _idle_time(self, *, polling: bool) -> float:
         if self.settlement.waiting:
@@ -437,15 +293,7 @@ class Worker:
     def _listen(self) -> None:
         """Connect a wake-up listener, if the database has one."""
         self._outages_at_listen = self.context.database.outages
-        self.context.waiter.listen_to(self._wakeup())
-
-    def _wakeup(self) -> Wakeup | None:
-        try:
-            return self.context.database.run(lambda connection, dialect: dialect.wakeup(connection))
-        except Unavailable:
-            return None
-
-
-def _nursery(context: ProcessContext, settings: Configuration.Worker) -> Nursery:
-    serve = partial(serve_tasks, worker=context.name, using=context.using, settings=settings)
-    return Nursery(serve)
+        database, wakeup = self.context.database, None
+        with suppress(Unavailable):
+            wakeup = database.run(lambda connection, dialect: dialect.wakeup(connection))
+        self.context.waiter.listen_to(wakeup)

@@ -14,16 +14,16 @@ from ...arguments import DEFAULT_LIMITS, TaskArgumentError
 from ...dialects import ClaimedJob, Dialect, Outcome, Sequel
 from ...dialects.apart import RESPITE
 from ...dialects.rejected_rows import in_halves
-from ...features.rates.gate import UNASKED, Answer, Ask, Gate, Permission
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...payloads.backends import limits_of
+from ...processes.base.database import QueueDatabase, Unavailable
+from ...processes.base.system import lease_clock
+from ...processes.worker import outcomes
+from ...processes.worker.attempt import MOST_ADDED
+from ...processes.worker.needed_rows import Row, locked_among
 from ...tasks.metadata import JobMetadata
-from ..base.database import QueueDatabase, Unavailable
-from ..base.system import lease_clock
-from . import outcomes
-from .attempt import MOST_ADDED
-from .needed_rows import Row, locked_among
+from .gate import UNASKED, Answer, Ask, Gate, Permission
 
 logger = get_logger("steady_queue.worker")
 
@@ -151,6 +151,10 @@ class RatedStarts:
         # If it cannot be done now, these starts are lost.
         with suppress(Unavailable):
             self._with_keys({each.rate.key for each in taken}, give_back, database)
+
+    def asks_for(self, claim: ClaimedJob) -> bool:
+        """Whether a job has asked for its start, which is good for a moment alone."""
+        return is_rated(claim)
 
     def may_start(self, claim: ClaimedJob) -> bool:
         """Whether a job may start at this moment. Any thread."""

@@ -10,8 +10,8 @@ from ...dialects import ClaimedJob, Dialect, Outcome
 from ...dialects.rejected_rows import in_halves
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
-from ..base.database import QueueDatabase, Unavailable
-from . import outcomes
+from ...processes.base.database import QueueDatabase, Unavailable
+from ...processes.worker import outcomes
 
 logger = get_logger("steady_queue.worker")
 
