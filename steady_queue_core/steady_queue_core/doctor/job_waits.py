@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..dialects import DependencyState, portable
-from ..features.expiry import findings as expiry
-from ..features.rates import findings as rates
+from ..features import findings
 from ..listings import wording
 from ..listings.counts import CAP, BoundedCount, count_each
 from ..listings.wording import between, duration, moment, name
@@ -39,7 +38,7 @@ MOST_TOLD = 5
 
 def of_task(patient: Patient, job: Job) -> Iterator[Finding]:
     """Yield why no worker will run the task of a job that has not started."""
-    yield from expiry.of_waiting(job, JobMetadata.read(job.metadata), patient.present)
+    yield from findings.of_waiting(job, JobMetadata.read(job.metadata), patient.present)
     path = name(job.task_path)
     since = left_since(job.errors)
     if not patient.knows(job.task_path):
@@ -125,8 +124,8 @@ def _overdue(patient: Patient, job: Job) -> Iterator[Finding]:
 
 def _state(patient: Patient, job: Job, when: str) -> Finding:
     metadata = JobMetadata.read(job.metadata)
-    for finding in rates.of_scheduled(job, metadata, when):
-        return finding
+    if (found := findings.of_scheduled(job, metadata, when)) is not None:
+        return found
     errors = errors_of(job.errors)
     if job.attempts and errors:
         return info(
