@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..faults.app import mutants as of_faults
+from ..faults.app.mutants import replace
 
 
 def install() -> None:
@@ -18,17 +19,11 @@ def install() -> None:
         MUTANTS[name]()
 
 
-def _replace(owner: Any, name: str, value: Any) -> None:
-    """Take away a guard, which has to be there: it may have moved."""
-    assert hasattr(owner, name), f"{owner} has no {name}"
-    setattr(owner, name, value)
-
-
 def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: their running jobs are run again."""
     from steady_queue_core.processes.base.journal import RunJournal
 
-    _replace(RunJournal, "start", lambda self, job_id, token, ends_at=None: None)
+    replace(RunJournal, "start", lambda self, job_id, token, ends_at=None: None)
 
 
 def _every_claim_started() -> None:
@@ -42,7 +37,7 @@ def _every_claim_started() -> None:
     ) -> None:
         original(self, name, None, error, reason)
 
-    _replace(Rescuer, "rescue_process", rescue_process)
+    replace(Rescuer, "rescue_process", rescue_process)
 
 
 def _no_token_check() -> None:
@@ -57,8 +52,7 @@ def _no_token_check() -> None:
         rows = ClaimedExecution.objects.filter(pk__in=ids)
         tokens = dict(rows.values_list("pk", "token"))
         adopted = [
-            outcome._replace(token=tokens.get(outcome.job_id, outcome.token))
-            for outcome in outcomes
+            outcome.replace(token=tokens.get(outcome.job_id, outcome.token)) for outcome in outcomes
         ]
         return original(cursor, adopted)
 
@@ -69,7 +63,7 @@ def _no_lease_check() -> None:
     """A worker that was suspended goes on with its former claims."""
     from steady_queue_core.processes.base.registration import ProcessRegistration
 
-    _replace(ProcessRegistration, "holds_lease", property(lambda self: True))
+    replace(ProcessRegistration, "holds_lease", property(lambda self: True))
 
 
 def _no_giving_back() -> None:
@@ -77,8 +71,8 @@ def _no_giving_back() -> None:
     from steady_queue_core.processes.worker import event_loop, lane, thread_pool
 
     lane.STALL = float("inf")
-    _replace(event_loop.EventLoop, "withdraw", lambda self: [])
-    _replace(thread_pool.ThreadPool, "withdraw", lambda self: [])
+    replace(event_loop.EventLoop, "withdraw", lambda self: [])
+    replace(thread_pool.ThreadPool, "withdraw", lambda self: [])
 
 
 def _no_parent_watch() -> None:
@@ -86,22 +80,22 @@ def _no_parent_watch() -> None:
     from steady_queue_core.processes.base import system
     from steady_queue_core.processes.supervisor.forked_context import ForkedContext
 
-    _replace(system, "signal_on_parent_death", lambda parent, signum=0: True)
-    _replace(ForkedContext, "orphaned", property(lambda self: False))
+    replace(system, "signal_on_parent_death", lambda parent, signum=0: True)
+    replace(ForkedContext, "orphaned", property(lambda self: False))
 
 
 def _no_waiting_in_chains() -> None:
     """Jobs that follow others are started beside them."""
     from steady_queue_core.processes.worker.lanes import Lanes
 
-    _replace(Lanes, "follow", lambda self, work, since: self.submit(work))
+    replace(Lanes, "follow", lambda self, work, since: self.submit(work))
 
 
 def _no_heirs() -> None:
     """The permit of a chain ends with its first job."""
     from steady_queue_core.processes.worker.heirs import Heirs
 
-    _replace(Heirs, "named", lambda self, outcomes, ended, held: outcomes)
+    replace(Heirs, "named", lambda self, outcomes, ended, held: outcomes)
 
 
 def _no_deadlines_in_chains() -> None:
@@ -128,14 +122,14 @@ def _no_fence_around_transactions() -> None:
 
     module: Any = task_transaction
     original = module.dialect_for
-    _replace(module, "dialect_for", lambda using: Careless(original(using)))
+    replace(module, "dialect_for", lambda using: Careless(original(using)))
 
 
 def _no_delivery_in_recovery() -> None:
     """A supervisor gives back what it believes not to have started."""
     from steady_queue_core.processes.supervisor import claim_results
 
-    _replace(claim_results, "delivery_of", lambda claim: None)
+    replace(claim_results, "delivery_of", lambda claim: None)
 
 
 def _no_heirs_for_transactions() -> None:
@@ -143,22 +137,22 @@ def _no_heirs_for_transactions() -> None:
     from steady_queue_core.processes.worker import intake, lanes
 
     for module in (lanes, intake):
-        _replace(module, "follows_in_chain", lambda claim: True)
+        replace(module, "follows_in_chain", lambda claim: True)
 
 
 def _no_blame_for_blocking() -> None:
     """Whichever coroutine is late is to blame for it."""
     from steady_queue_core.processes.worker.event_loop import EventLoop
 
-    _replace(EventLoop, "is_to_blame", lambda self, job_id: True)
+    replace(EventLoop, "is_to_blame", lambda self, job_id: True)
 
 
 def _no_look_at_waiting_threads() -> None:
     """Threads that wait for the interpreter are as guilty as the one that holds it."""
     from steady_queue_core.processes.supervisor import held_interpreters
 
-    _replace(held_interpreters, "_wakeups", lambda pid, limited: {})
-    _replace(held_interpreters, "waits_for_lock", lambda pid, thread: False)
+    replace(held_interpreters, "_wakeups", lambda pid, limited: {})
+    replace(held_interpreters, "waits_for_lock", lambda pid, thread: False)
 
 
 def _no_end_to_time_outs() -> None:
@@ -166,8 +160,8 @@ def _no_end_to_time_outs() -> None:
     from steady_queue_core.processes.worker.interruptions import Interruptions
     from steady_queue_core.processes.worker.time_outs import TimeOuts
 
-    _replace(TimeOuts, "end", lambda self, job_id: None)
-    _replace(Interruptions, "leave", lambda self, job_id: None)
+    replace(TimeOuts, "end", lambda self, job_id: None)
+    replace(Interruptions, "leave", lambda self, job_id: None)
 
 
 def _no_fence_around_checkpoints() -> None:
@@ -181,8 +175,8 @@ def _no_fence_around_checkpoints() -> None:
             upsert_held(connection, [change.row])
         return True
 
-    _replace(Dialect, "save_checkpoint", save)
-    _replace(ClaimHold, "require", lambda self: None)
+    replace(Dialect, "save_checkpoint", save)
+    replace(ClaimHold, "require", lambda self: None)
 
 
 def _no_fence_around_steps() -> None:
@@ -196,8 +190,8 @@ def _no_fence_around_steps() -> None:
             upsert_held(connection, [step.row])
         return True
 
-    _replace(Dialect, "save_step", save)
-    _replace(ClaimHold, "require", lambda self: None)
+    replace(Dialect, "save_step", save)
+    replace(ClaimHold, "require", lambda self: None)
 
 
 def _no_memory_of_steps() -> None:
@@ -209,7 +203,7 @@ def _no_memory_of_steps() -> None:
     def save(self: Dialect, connection: Any, step: Any) -> bool:
         return step.position % 4 == 2 or original(self, connection, step)
 
-    _replace(Dialect, "save_step", save)
+    replace(Dialect, "save_step", save)
 
 
 def _hasty_sweep() -> None:
@@ -251,8 +245,8 @@ def _careless_sweep() -> None:
         self._judged = lambda job_ids: job_ids
         return original(self, job_id)
 
-    _replace(StatelessJobs, "_judged", judged)
-    _replace(StatelessJobs, "take", take)
+    replace(StatelessJobs, "_judged", judged)
+    replace(StatelessJobs, "take", take)
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -157,3 +160,18 @@ def test_without_the_parent_watch_processes_outlive_a_killed_supervisor(
     except AssertionError:
         return
     raise AssertionError("the children ended though nothing told them to")
+
+
+def test_each_mutant_finds_what_it_takes_away() -> None:
+    """What has moved would not be taken away, and the tests that miss it would be blamed."""
+    code = (
+        "import django; django.setup()\n"
+        "from tests.faultapp.mutants import MUTANTS\n"
+        "for install in MUTANTS.values(): install()"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert found.returncode == 0, found.stderr

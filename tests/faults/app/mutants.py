@@ -11,6 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 
+def replace(owner: Any, name: str, value: Any) -> None:
+    """Take away a guard, which has to be there: it may have moved."""
+    assert hasattr(owner, name), f"{owner} has no {name}"
+    setattr(owner, name, value)
+
+
 def _all_passes() -> None:
     """Whatever code of the project raises reaches its callers."""
     from steady_queue_core import project_code
@@ -38,18 +44,18 @@ def _receivers_are_trusted() -> None:
     def send_now(signal: Any, sender: Any, payload: Any) -> None:
         signal.send(sender, **payload)
 
-    signals._send_now = send_now
+    replace(signals, "_send_now", send_now)
 
 
 def _keys_are_trusted() -> None:
     """What a key's callable raises is raised to who enqueues."""
-    from steady_queue_core import call_keys
+    from steady_queue_core.features import keys
 
     def text_of(key: Any, args: Any, kwargs: Any, *rest: Any, **named: Any) -> Any:
         return key(*args, **kwargs) if callable(key) else key
 
-    call_keys.text_of.__code__ = text_of.__code__
-    call_keys.text_of.__defaults__ = call_keys.text_of.__kwdefaults__ = None
+    keys.text_of.__code__ = text_of.__code__
+    keys.text_of.__defaults__ = keys.text_of.__kwdefaults__ = None
 
 
 def _runs_are_trusted() -> None:
@@ -61,7 +67,7 @@ def _runs_are_trusted() -> None:
         self._tell(entry.definition.key, attempt)
         return attempt
 
-    DueTimes._enqueue = enqueue  # type: ignore[method-assign]  # mutant
+    replace(DueTimes, "_enqueue", enqueue)
 
 
 def _calls_are_stored_apart() -> None:
@@ -73,14 +79,14 @@ def _calls_are_stored_apart() -> None:
     def store(self: Any, calls: Any) -> Any:
         return [stored for call in calls for stored in original(self, [call])]
 
-    SteadyQueueBackend._store = store  # type: ignore[method-assign]  # mutant
+    replace(SteadyQueueBackend, "_store", store)
 
 
 def _nothing_is_set_aside() -> None:
     """Outcomes wait for a lock together."""
     from steady_queue_core.processes.worker.settlement import Settlement
 
-    Settlement._put_aside = lambda self, batch: None  # type: ignore[method-assign]  # mutant
+    replace(Settlement, "_put_aside", lambda self, batch: None)
 
 
 def _locks_are_waited_for() -> None:
@@ -92,7 +98,7 @@ def _locks_are_waited_for() -> None:
     def execute(self: Any, sql: Any, params: Any = None) -> Any:
         return original(self, str(sql).replace(" SKIP LOCKED", ""), params)
 
-    CursorWrapper.execute = execute  # type: ignore[method-assign]  # mutant
+    replace(CursorWrapper, "execute", execute)
 
 
 def _leaving(leave: Callable[[BaseException], object]) -> Callable[[], None]:
@@ -107,7 +113,7 @@ def _leaving(leave: Callable[[BaseException], object]) -> Callable[[], None]:
             leave(error)
             return original(self, attempt, error)
 
-        Executor._failed = failed  # type: ignore[method-assign]  # mutant
+        replace(Executor, "_failed", failed)
 
     return install
 
@@ -127,7 +133,7 @@ def _connections_are_not_tidied() -> None:
     """Tasks find their connections as others have left them: with something that refuses all."""
     from steady_queue_core.processes.worker.executor import Executor
 
-    Executor.tidy = lambda self: None  # type: ignore[method-assign]  # mutant
+    replace(Executor, "tidy", lambda self: None)
     _leaving(_wrapper)()
 
 
