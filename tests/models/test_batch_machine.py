@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from steady_queue_core.dialects import settling
+from steady_queue_core.dialects.dependents import Dependents
 from steady_queue_core.dialects.joins import Joins
 from steady_queue_core.dialects.membership import RunWhen
 from steady_queue_core.models.operations import batches as retrying
@@ -57,7 +58,7 @@ def ends_at_once(self: Joins, batch_id: int) -> Any:
     return self._batches.filter(pk=batch_id, finished_at=None).exclude(started_at=None).first()
 
 
-def waits_for_nothing(self: Joins, job_ids: Any) -> Any:
+def waits_for_nothing(self: Dependents, job_ids: Any) -> Any:
     return self._dependencies.none()
 
 
@@ -84,14 +85,14 @@ WRONGS: dict[str, AbstractContextManager[Any]] = {
     ),
     "a discard forgets the members": mock.patch.object(discarding, "Transition", WithoutMembers),
     "a cancel forgets the members": mock.patch.object(cancelling, "Transition", WithoutMembers),
-    "what waits is left behind": mock.patch.object(Joins, "_move_on", nothing),
-    "what waits for several waits for one": mock.patch.object(Joins, "_open", waits_for_nothing),
+    "what waits is left behind": mock.patch.object(Dependents, "move_on", nothing),
+    "what waits for several waits for one": mock.patch.object(
+        Dependents, "_open", waits_for_nothing
+    ),
     "what waits for a failure goes on after a success": mock.patch.object(
         RunWhen, "is_met_by", return_value=True
     ),
-    "what was skipped has failed": mock.patch.object(
-        Joins, "_with_skipped", lambda self, ended: dict(ended)
-    ),
+    "what was skipped has failed": mock.patch.object(Dependents, "skipped_of", return_value=set()),
     "a batch that has ended takes more": mock.patch.object(Joins, "lock_open", return_value=set()),
     "a job that is retried is awaited by nobody": mock.patch.object(Joins, "reopen", nothing),
     "a retry of a batch leaves the order": mock.patch.object(

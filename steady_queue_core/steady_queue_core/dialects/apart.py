@@ -22,7 +22,7 @@ from ..internal_errors import log_internal_error
 from ..logging import about, get_logger
 from .operations import Operations
 from .portable import aware, storable
-from .portable.models import model
+from .portable.models import rows_of
 from .ready import Ready
 from .records import Dispatched, TurnKey
 from .rejected_rows import in_halves, rejects_rows
@@ -130,7 +130,7 @@ class Apart:
         self._connection, self._dialect = connection, dialect
         self._held_up, self._together = held_up, together
         self._ready = Ready(connection, dialect)
-        self._scheduled = self._rows("ScheduledExecution")
+        self._scheduled = rows_of(self._connection, "ScheduledExecution")
 
     def dispatch(self, limit: int) -> Dispatched:
         moved, passed, busy = 0, 0, set[str]()
@@ -194,17 +194,15 @@ class Apart:
     def _needed(self, need: Need) -> Iterator[QuerySet[Any]]:
         """Return the rows that have to be locked."""
         if need.permit is not None:
-            yield self._rows("Semaphore").filter(pk=need.permit)
+            yield rows_of(self._connection, "Semaphore").filter(pk=need.permit)
         if need.turn is not None:
             (queue_name, rank), text = need.turn
-            yield self._rows("Turn").filter(queue_name=queue_name, rank=rank, key=text)
+            yield rows_of(self._connection, "Turn").filter(
+                queue_name=queue_name, rank=rank, key=text
+            )
 
     def _is_free(self, need: Need, rows: QuerySet[Any]) -> bool:
         """Lock a row, unless somebody else has done so; return whether that was possible."""
         if rows.exists():
             return bool(list(self._dialect.lock_rows(self._connection, rows, wait=False)))
         return self._held_up.needs.get(need, 0.0) <= time.monotonic()
-
-    def _rows(self, name: str) -> QuerySet[Any]:
-        rows: QuerySet[Any] = model(name).objects.using(self._connection.alias)
-        return rows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from .records import NewJob
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 #: Most jobs of one statement, and about as much text.
 MOST_JOBS, MOST_TEXT = 1_000, 2**22
@@ -33,3 +34,11 @@ def parts(items: Collection[T], size: int | None = None) -> Iterator[list[T]]:
     ordered, size = list(items), size or MOST_JOBS
     for start in range(0, len(ordered), size):
         yield ordered[start : start + size]
+
+
+def by_value(items: Mapping[K, T]) -> dict[T, list[K]]:
+    """Return the keys of each value, for statements that write one value to many rows."""
+    found: dict[T, list[K]] = {}
+    for key, value in items.items():
+        found.setdefault(value, []).append(key)
+    return found

@@ -44,3 +44,9 @@ class PresentRows:
             if self._dialect.is_contention(self._connection, error):
                 return True
             raise
+
+    def lock_last(self, rows: QuerySet[Any]) -> bool:
+        """Lock the last one of ``rows`` that no other transaction has locked; return whether there
+        was one. Whoever changes it then comes after this transaction."""
+        last = rows.order_by("-pk")[:1]
+        return bool(list(self._dialect.lock_rows(self._connection, last, wait=False)))

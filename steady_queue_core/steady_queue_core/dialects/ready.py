@@ -17,7 +17,7 @@ from .batches import parts
 from .fair_queues import fair_queues_in
 from .operations import Operations
 from .outcome import Destination, Ending, Outcome
-from .portable.models import model
+from .portable.models import rows_of
 from .portable.tokens import claims_before
 from .records import Arrival, EnqueuedJob, Level, NewJob, TurnKey
 from .turns import Comers, Turns
@@ -72,7 +72,9 @@ class Ready:
         released = {each.job_id for each in returned if each.ending is Ending.RELEASED}
         others = [each.job_id for each in returned if each.job_id not in released]
         keys = {str(o.concurrency_key) for o in outcomes if o.is_limited}
-        back = self._found(self._rows("ReadyExecution").filter(pk__in=released), are_back=True)
+        back = self._found(
+            rows_of(self._connection, "ReadyExecution").filter(pk__in=released), are_back=True
+        )
         self._give([back, *self._moved(others), *self._admitted(keys)])
 
     def any_is_due(self, limit: int) -> bool:
@@ -101,7 +103,7 @@ class Ready:
         return self._queues is not None and self._queues.weight_of(queue_name) is not None
 
     def _due(self, limit: int) -> QuerySet[Any]:
-        due = self._rows("ScheduledExecution").filter(
+        due = rows_of(self._connection, "ScheduledExecution").filter(
             due_at__lte=self._dialect.now(self._connection)
         )
         return due.order_by("due_at", "rank", "job_id")[:limit]
@@ -113,13 +115,13 @@ class Ready:
     def _moved(self, job_ids: Collection[int]) -> Iterator[Comers]:
         """Return those of these jobs that are ready."""
         for some in parts(job_ids):
-            yield self._found(self._rows("ReadyExecution").filter(pk__in=some), some)
+            yield self._found(rows_of(self._connection, "ReadyExecution").filter(pk__in=some), some)
 
     def _admitted(self, keys: Collection[str]) -> Iterator[Comers]:
         """Return those that hold permits of these keys."""
         for some in parts(sorted(keys)):
-            holders = self._rows("Permit").filter(key__in=some).values("job_id")
-            yield self._found(self._rows("ReadyExecution").filter(pk__in=holders))
+            holders = rows_of(self._connection, "Permit").filter(key__in=some).values("job_id")
+            yield self._found(rows_of(self._connection, "ReadyExecution").filter(pk__in=holders))
 
     def _found(
         self, rows: QuerySet[Any], order: Sequence[int] = (), *, are_back: bool = False
@@ -141,10 +143,6 @@ class Ready:
 
     def _give(self, groups: Iterable[Comers]) -> None:
         Turns(self._connection, self._dialect).give(groups)
-
-    def _rows(self, name: str) -> QuerySet[Any]:
-        rows: QuerySet[Any] = model(name).objects.using(self._connection.alias)
-        return rows
 
 
 def _returns(outcome: Outcome) -> bool:

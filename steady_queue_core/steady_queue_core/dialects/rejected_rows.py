@@ -9,7 +9,7 @@ from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .operations import Operations
-from .portable.models import model
+from .portable.models import rows_of
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ MOST = 20
 
 def require_writes(connection: BaseDatabaseWrapper) -> None:
     """Raise the error of a database that takes nothing, such as a read-only one. Changes no row."""
-    model("Process").objects.using(connection.alias).filter(pk=0).update(pid=0)
+    rows_of(connection, "Process").filter(pk=0).update(pid=0)
 
 
 def rejects_rows(

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import floor
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
 
 from ..features.fair.queues import LARGEST_WEIGHT, LEAST_WEIGHT
 from . import tables
 from .batches import parts
 from .operations import Operations
-from .portable.models import model
+from .portable.models import rows_of
 from .records import Arrival, Level, TurnKey, TurnRow
 
 #: How many jobs one statement gives their turns.
@@ -104,7 +103,7 @@ class Turns:
     def _weights(self, arrivals: Sequence[Arrival]) -> Callable[[Arrival], float]:
         """Return what looks up the weight of the key of a job."""
         names = {each.queue_name for each in arrivals}
-        shares = self._rows("Share").filter(queue_name__in=names)
+        shares = rows_of(self._connection, "Share").filter(queue_name__in=names)
         given = {
             (name, key): weight
             for some in parts(sorted({each.key for each in arrivals}))
@@ -141,10 +140,6 @@ class Turns:
                 job_ids = ", ".join(str(int(job_id)) for job_id in some)
                 cursor.execute(WRITE.format(cases=cases, job_ids=job_ids))
 
-    def _rows(self, name: str) -> QuerySet[Any]:
-        rows: QuerySet[Any] = model(name).objects.using(self._connection.alias)
-        return rows
-
 
 def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[int] = ()) -> float:
     """Return the turn that a queue has reached: the first one of its ready jobs, except those whose
@@ -152,13 +147,13 @@ def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[i
     name = level.queue_name
     # By a range, in whose order only one index is: a planner may take the other one, and pass over
     # the jobs of all other queues.
-    rows = model("ReadyExecution").objects.using(connection.alias)
+    rows = rows_of(connection, "ReadyExecution")
     rows = rows.filter(queue_name__gte=name, queue_name__lte=name, rank=level.rank)
     rows = rows.order_by("queue_name", "rank", "turn")
     for turn, job_id in rows.values_list("turn", "job_id")[: len(without) + 1]:
         if job_id not in without:
             return valid_number(turn, 0.0, LARGEST, float(job_id))
-    latest = model("Job").objects.using(connection.alias).order_by("-pk")
+    latest = rows_of(connection, "Job").order_by("-pk")
     return float(latest.values_list("pk", flat=True).first() or 0)
 
 

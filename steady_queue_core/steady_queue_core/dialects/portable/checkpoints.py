@@ -8,7 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..held_rows import CheckpointChange, HeldRow
 from ..outcome import Ending, Outcome
-from .models import model
+from .models import rows_of
 
 
 def last_progress(held: Iterable[Outcome]) -> list[HeldRow]:
@@ -31,7 +31,7 @@ def end_checkpoints(connection: BaseDatabaseWrapper, held: Sequence[Outcome]) ->
     ]  # fmt: skip
     gone = [outcome.job_id for outcome in ended if outcome.deletes_job]
     kept = [outcome.job_id for outcome in ended if not outcome.deletes_job]
-    rows = model("Checkpoint").objects.using(connection.alias)
+    rows = rows_of(connection, "Checkpoint")
     if gone:
         rows.filter(pk__in=gone)._raw_delete(connection.alias)
     if kept:

@@ -12,7 +12,7 @@ from ..queue_selector import QueueSelector
 from ..records import EXECUTION_COLUMNS, JOB_COLUMNS, ClaimedJob, ProcessIdentity
 from .clock import aware
 from .listing import excluded_ranges, paused_queues
-from .models import model, moved
+from .models import model, moved, rows_of
 from .own import list_queues, lock_rows, present_time, transaction
 from .tokens import next_token
 
@@ -63,9 +63,9 @@ def claimed_job(execution: Any, job: Any, claimed_at: datetime) -> ClaimedJob:
 
 def _scopes(connection: BaseDatabaseWrapper, selector: QueueSelector) -> list[QuerySet[Any]]:
     """Return querysets of the ready rows to claim, in order."""
-    ready = model("ReadyExecution").objects.using(connection.alias)
+    ready = rows_of(connection, "ReadyExecution")
     if selector.takes_all:
-        pauses = model("Pause").objects.using(connection.alias)
+        pauses = rows_of(connection, "Pause")
         served = ready.exclude(queue_name__in=pauses.values("queue_name"))
         for low, end in excluded_ranges(selector):
             within = Q(queue_name__gte=low)

@@ -12,7 +12,7 @@ from ..chains import Chain, chained, chains_of
 from ..records import ClaimedJob, ProcessIdentity
 from .claim import claimed_job
 from .listing import paused_queues
-from .models import model, moved
+from .models import model, moved, rows_of
 from .own import lock_rows, present_time, transaction
 from .permits import free_permits
 from .tokens import next_token
@@ -27,7 +27,7 @@ def claim_followers(
     """Lock the semaphores, and move the blocked jobs that are next to claimed."""
     chains = chains_of(holders)
     keys = [chain.key for chain in chains]
-    waiting = model("BlockedExecution").objects.using(connection.alias)
+    waiting = rows_of(connection, "BlockedExecution")
     if not waiting.filter(concurrency_key__in=keys).exists():
         return []
     with transaction(connection):
@@ -45,7 +45,7 @@ def claim_followers(
 
 def _lock_free(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> set[str]:
     """Lock the semaphores that nobody else has locked; return their keys."""
-    rows = model("Semaphore").objects.using(connection.alias).filter(pk__in=keys)
+    rows = rows_of(connection, "Semaphore").filter(pk__in=keys)
     return {row.pk for row in lock_rows(connection, rows.order_by("pk"), wait=False)}
 
 

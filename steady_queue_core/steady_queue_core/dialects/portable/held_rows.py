@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..held_rows import CheckpointChange, HeldRow, StepRecord
 from .clock import storable
-from .models import model
+from .models import model, rows_of
 from .own import lock_rows, present_time, transaction, upsert
 
 
@@ -35,7 +35,7 @@ def upsert_while_held(connection: BaseDatabaseWrapper, row: HeldRow) -> bool:
 
 def is_held(connection: BaseDatabaseWrapper, job_id: int, token: int) -> bool:
     """Return whether a claim is held. In a transaction, it stays so until the end of that."""
-    claims = model("ClaimedExecution").objects.using(connection.alias)
+    claims = rows_of(connection, "ClaimedExecution")
     rows = claims.filter(job_id=job_id, token=token)
     if not connection.in_atomic_block and connection.get_autocommit():
         return bool(rows.exists())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..queue_selector import QueueSelector
-from .models import model
+from .models import rows_of
 
 LAST_CODE_POINT = 0x10FFFF
 
 
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     """List the queues that have ready jobs. Reads every ready row of the prefix."""
-    rows = model("ReadyExecution").objects.using(connection.alias)
+    rows = rows_of(connection, "ReadyExecution")
     if prefix:
         rows = rows.filter(queue_name__gte=prefix)
         end = prefix_end(prefix)
@@ -23,7 +23,7 @@ def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
 
 def count_ready(connection: BaseDatabaseWrapper, queue_name: str, limit: int) -> int:
     """Count the ready jobs of a queue, up to ``limit``, in the order of an index."""
-    rows = model("ReadyExecution").objects.using(connection.alias).filter(queue_name=queue_name)
+    rows = rows_of(connection, "ReadyExecution").filter(queue_name=queue_name)
     counted: int = rows.order_by("rank", "turn")[:limit].count()
     return counted
 
@@ -56,5 +56,5 @@ def excluded_ranges(selector: QueueSelector) -> list[tuple[str, str | None]]:
 
 def paused_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:
     """Return the names of the paused queues."""
-    pauses = model("Pause").objects.using(connection.alias)
+    pauses = rows_of(connection, "Pause")
     return frozenset(pauses.values_list("queue_name", flat=True))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..batches import MOST_JOBS
+from ..batches import parts
 from ..records import EnqueuedJob, NewJob
-from .models import model
+from .models import model, rows_of
 
 
 def insert_members(
@@ -20,6 +20,6 @@ def insert_members(
         for job, new in zip(jobs, stored, strict=True)
         if job.batch_id is not None and new.job_id is not None
     ]
-    members = model("BatchMember").objects.using(connection.alias)
-    for start in range(0, len(rows), MOST_JOBS):
-        members.bulk_create(rows[start : start + MOST_JOBS])
+    members = rows_of(connection, "BatchMember")
+    for some in parts(rows):
+        members.bulk_create(some)

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from django.apps import apps
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from .clock import storable
 
@@ -13,6 +15,12 @@ from .clock import storable
 def model(name: str) -> Any:
     """Return a model of Steady Queue by its class name."""
     return apps.get_model("steady_queue", name)
+
+
+def rows_of(connection: BaseDatabaseWrapper, name: str) -> QuerySet[Any]:
+    """Return all rows of a model in the database of ``connection``."""
+    rows: QuerySet[Any] = model(name).objects.using(connection.alias)
+    return rows
 
 
 def moved(name: str, row: Any, token: int, present: datetime, **extra: Any) -> Any:

@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 
 from .clock import storable
-from .models import model
+from .models import model, rows_of
 from .own import insert_if_absent, lock_rows, present_rows, present_time, transaction
 from .tokens import FIRST_TOKEN
 
@@ -36,13 +36,13 @@ def admit_by(connection: BaseDatabaseWrapper, limits: Mapping[str, int | None]) 
 
 def lock_semaphores(connection: BaseDatabaseWrapper, keys: Iterable[str]) -> None:
     """Lock the semaphores of ``keys``, as every change of their permits does first."""
-    rows = model("Semaphore").objects.using(connection.alias).filter(pk__in=set(keys))
+    rows = rows_of(connection, "Semaphore").filter(pk__in=set(keys))
     list(lock_rows(connection, rows.order_by("pk"), wait=True))
 
 
 def end_permits(connection: BaseDatabaseWrapper, job_ids: Collection[int]) -> None:
     """Delete the permits of jobs, whose semaphores are locked, and give them back to these."""
-    rows = model("Permit").objects.using(connection.alias).filter(pk__in=job_ids)
+    rows = rows_of(connection, "Permit").filter(pk__in=job_ids)
     ended = Counter(row.key for row in lock_rows(connection, rows, wait=True))
     if ended:
         rows._raw_delete(connection.alias)
@@ -51,7 +51,7 @@ def end_permits(connection: BaseDatabaseWrapper, job_ids: Collection[int]) -> No
 
 def change_values(connection: BaseDatabaseWrapper, changes: Mapping[str, int]) -> None:
     """Add to the values of locked semaphores."""
-    semaphores = model("Semaphore").objects.using(connection.alias)
+    semaphores = rows_of(connection, "Semaphore")
     for key, change in changes.items():
         semaphores.filter(pk=key).update(value=F("value") + change)
 
@@ -127,13 +127,13 @@ def _lock_or_create(
 def free_permits(connection: BaseDatabaseWrapper, semaphore: Any) -> int:
     """Return how many permits of a locked semaphore are left; less than none, if more are held than
     its limit allows."""
-    permits = model("Permit").objects.using(connection.alias).filter(key=semaphore.key)
+    permits = rows_of(connection, "Permit").filter(key=semaphore.key)
     few = present_rows(connection).number_of(permits[: FEW_PERMITS + 1])
     return int(semaphore.value if few > FEW_PERMITS else semaphore.limit - few)
 
 
 def _holders(connection: BaseDatabaseWrapper, key: str) -> int:
-    permits = model("Permit").objects.using(connection.alias).filter(key=key)
+    permits = rows_of(connection, "Permit").filter(key=key)
     return present_rows(connection).number_of(permits)
 
 

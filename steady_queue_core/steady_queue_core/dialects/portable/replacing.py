@@ -14,7 +14,7 @@ from ..present_rows import PresentRows
 from ..records import NewJob
 from .clock import storable
 from .enqueue import due_at, execution_row, job_row
-from .models import model
+from .models import model, rows_of
 from .permits import end_permits, lock_semaphores
 
 #: In the order in which jobs pass through them: a job that moves on while its row is awaited is
@@ -66,7 +66,7 @@ def replace_jobs(
     # A savepoint: only an admission that has taken place tells who gets the permits.
     with atomic(using=connection.alias):
         replaced = _replace_jobs(connection, dialect, replacing, also)
-        blocked = model("BlockedExecution").objects.using(connection.alias)
+        blocked = rows_of(connection, "BlockedExecution")
         refused = list(blocked.filter(pk__in=leaving).values_list("pk", flat=True))
         if refused:
             raise NoPermit(refused)
@@ -106,7 +106,7 @@ def _replace_jobs(
 def _limits_and_metadata(
     connection: BaseDatabaseWrapper, dialect: Any, job_ids: Sequence[int]
 ) -> dict[int, tuple[str | None, str | None]]:
-    jobs = model("Job").objects.using(connection.alias)
+    jobs = rows_of(connection, "Job")
     rows = jobs.filter(pk__in=job_ids).order_by("pk")
     columns = rows.values_list("pk", "concurrency_key", "metadata")
     found = PresentRows(connection, dialect).of(columns)

@@ -11,7 +11,7 @@ from ...features.retention.period import Period
 from ..outcome import Outcome
 from ..sequel import FollowUp
 from .clock import storable
-from .models import model
+from .models import model, rows_of
 from .own import present_time, upsert
 
 
@@ -32,7 +32,7 @@ def follow_ups_of(held: Sequence[Outcome]) -> list[FollowUp]:
 
 def write_metadata(connection: BaseDatabaseWrapper, held: Sequence[Outcome]) -> None:
     """Store the new metadata of the jobs that still exist."""
-    jobs = model("Job").objects.using(connection.alias)
+    jobs = rows_of(connection, "Job")
     for outcome in held:
         if outcome.sequel is not None and outcome.sequel.metadata is not None:
             jobs.filter(pk=outcome.job_id).update(metadata=outcome.sequel.metadata)

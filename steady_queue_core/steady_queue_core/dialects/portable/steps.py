@@ -8,7 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..held_rows import StepRecord
 from ..outcome import Ending, Outcome
-from .models import model
+from .models import rows_of
 
 
 def begun_sleeps(held: Iterable[Outcome]) -> list[StepRecord]:
@@ -29,5 +29,5 @@ def end_steps(connection: BaseDatabaseWrapper, held: Sequence[Outcome]) -> None:
         if outcome.sequel is not None and outcome.sequel.ends_steps
     ]  # fmt: skip
     if gone:
-        rows = model("Step").objects.using(connection.alias)
+        rows = rows_of(connection, "Step")
         rows.filter(job_id__in=gone)._raw_delete(connection.alias)

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..records import Level, TurnKey, TurnRow
-from .models import model
+from .models import model, rows_of
 from .own import lock_rows, upsert
 
 #: What identifies the row of a key.
@@ -21,7 +21,7 @@ def lock_turns(connection: BaseDatabaseWrapper, keys: Sequence[TurnKey]) -> dict
     upsert(connection, _models(dict.fromkeys(keys, 0.0)), UNIQUE, ["key"])
     found: dict[TurnKey, TurnRow] = {}
     for level, texts in _by_level(keys).items():
-        rows = model("Turn").objects.using(connection.alias)
+        rows = rows_of(connection, "Turn")
         rows = rows.filter(queue_name=level.queue_name, rank=level.rank, key__in=texts)
         # With a lock, to see what is newer than the snapshot of a caller's transaction.
         for row in lock_rows(connection, rows, wait=True):
