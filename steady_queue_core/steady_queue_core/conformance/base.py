@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from time import monotonic, sleep
 from typing import Any, TypeVar
+from unittest import SkipTest
 
 from django.db import DatabaseError
 
@@ -136,6 +137,24 @@ class ConformanceCase(InspectingCase):
 
     def settle(self, *outcomes: Outcome) -> set[int]:
         return self.dialect.settle(self.connection, outcomes)
+
+    def settle_and_claim(
+        self, *outcomes: Outcome, process_id: int, limit: int = 5, patterns: Sequence[str] = ("*",)
+    ) -> tuple[set[int], list[ClaimedJob]]:
+        """Settle, and claim from all queues, or from ``patterns``, in one operation."""
+        process, selector = self.identity(process_id), QueueSelector(patterns=tuple(patterns))
+        return self.dialect.settle_and_claim(self.connection, outcomes, process, selector, limit)
+
+    def claim_followers(
+        self, holders: Sequence[ClaimedJob], process_id: int, limit: int = 10
+    ) -> list[ClaimedJob]:
+        """Claim the jobs that follow ``holders``; skip the case if the dialect claims none."""
+        if not self.dialect.claims_followers:
+            raise SkipTest("this dialect claims no followers")
+        process = self.identity(process_id)
+        claims = self.dialect.claim_followers(self.connection, process, holders, limit)
+        self.followers.update(claim.job_id for claim in claims)
+        return claims
 
     def finished(self, claim: ClaimedJob, **fields: Any) -> Outcome:
         return ending(Ending.FINISHED, claim, **({"attempts": 1, "return_value": "1"} | fields))

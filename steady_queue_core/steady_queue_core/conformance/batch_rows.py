@@ -10,7 +10,6 @@ from ..arguments import DEFAULT_LIMITS
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS, encoded
 from ..dialects.membership import DependencyState, MemberState, RunWhen, linked
 from ..dialects.outcome import Outcome
-from ..dialects.queue_selector import QueueSelector
 from ..dialects.records import ClaimedJob, NewJob
 from ..features.batches.link import Link
 from .base import ConformanceCase, limited_job, new_job
@@ -88,10 +87,9 @@ class BatchRows(ConformanceCase):
 
     def exchange(self, *outcomes: Outcome, limit: int = 0) -> tuple[set[int], list[ClaimedJob]]:
         """Settle, and claim up to ``limit`` jobs; with 0, one of a queue that has none."""
-        selector = QueueSelector(patterns=("default", ON_FINISH) if limit else ("none",))
-        process = self.identity(self.settler)
-        return self.dialect.settle_and_claim(
-            self.connection, outcomes, process, selector, limit or 1
+        patterns = ("default", ON_FINISH) if limit else ("none",)
+        return self.settle_and_claim(
+            *outcomes, process_id=self.settler, limit=limit or 1, patterns=patterns
         )
 
     def end_by_exchange(self, claim: ClaimedJob) -> set[int]:

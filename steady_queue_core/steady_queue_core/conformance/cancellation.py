@@ -7,7 +7,6 @@ from typing import Any
 from unittest import SkipTest
 
 from ..dialects.outcome import Ending
-from ..dialects.queue_selector import QueueSelector
 from ..dialects.records import ClaimedJob
 from .base import ConformanceCase, ending, limited_job, new_job
 
@@ -64,11 +63,7 @@ class CancellationCases(ConformanceCase):
         self.enqueue(new_job(max_attempts=3))
         [claim] = self.claim(process_id=worker)
         self.cancel(claim.job_id)
-        _, claims = self.dialect.settle_and_claim(
-            self.connection, [ending(Ending.RELEASED, claim)], self.identity(worker),
-            QueueSelector(), 5,
-        )  # fmt: skip
-        [again] = claims
+        _, [again] = self.settle_and_claim(ending(Ending.RELEASED, claim), process_id=worker)
         self.assert_told(again)
 
     def test_the_claim_of_a_follower_tells_that_it_was_cancelled(self) -> None:

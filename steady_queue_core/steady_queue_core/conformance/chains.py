@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, partial
-from threading import Lock
+from itertools import zip_longest
 from time import monotonic
 from typing import Any
 from unittest import SkipTest
 
 from django.db.transaction import atomic
 
-from ..dialects.outcome import Ending, Outcome
-from ..dialects.queue_selector import QueueSelector
+from ..dialects.outcome import Ending
 from ..dialects.records import ClaimedJob, NewJob
 from .base import ConformanceCase, ending, limited_job
+from .running import RunningJobs
 from .transactions import Refused
 
 #: How the job at the head of a chain may end.
@@ -44,18 +43,18 @@ class ChainCases(ConformanceCase):
         return self.claim(process_id=self.worker)
 
     def follow(self, holders: Sequence[ClaimedJob], limit: int = 10) -> list[ClaimedJob]:
-        if not self.dialect.claims_followers:
-            raise SkipTest("this dialect claims no followers")
-        process = self.identity(self.worker)
-        claims = self.dialect.claim_followers(self.connection, process, holders, limit)
-        self.followers.update(claim.job_id for claim in claims)
-        return claims
+        return self.claim_followers(holders, self.worker, limit)
 
     def chain(self, number: int = 3, **fields: Any) -> list[ClaimedJob]:
         """Return the claims of a chain: a holder and those that follow it."""
         holders = self.claimed_holders(limited_job(**fields))
         self.enqueue(*[limited_job(**fields) for _ in range(number - 1)])
         return [*holders, *self.follow(holders)]
+
+    def end_all(self) -> None:
+        """Run and end what is ready until nothing is."""
+        while ready := self.claim(process_id=self.worker):
+            self.settle(*map(self.finished, ready))
 
     @property
     def permit_ids(self) -> list[int]:
@@ -206,8 +205,7 @@ class ChainCases(ConformanceCase):
             self.assertIn(waiting, self.ids("Blocked"))
             both = [self.finished(second), self.finished(third)]
             self.assertEqual(self.settle(*both), {second.job_id, third.job_id})
-            while ready := self.claim(process_id=self.worker):
-                self.settle(*map(self.finished, ready))
+            self.end_all()
             self.assertEqual(self.permit_ids, [])
 
     def test_of_a_batch_only_the_holders_permit_passes(self) -> None:
@@ -216,9 +214,7 @@ class ChainCases(ConformanceCase):
         other = self.claimed_holders(limited_job("other"))
         [ready] = self.enqueue(limited_job("another"))
         outcomes = [self.finished(each, heir=heir(last)) for each in (first, second, third)]
-        held, claims = self.dialect.settle_and_claim(
-            self.connection, outcomes, self.identity(self.worker), QueueSelector(), 5
-        )
+        held, claims = self.settle_and_claim(*outcomes, process_id=self.worker)
         self.assertEqual(held, {first.job_id, second.job_id, third.job_id})
         self.assertEqual([claim.job_id for claim in claims], [ready])
         self.assertEqual(self.permit_ids, [last.job_id, other[0].job_id, ready])
@@ -251,8 +247,7 @@ class ChainCases(ConformanceCase):
             [waiting] = self.enqueue(limited_job(rank=-1))
             self.settle(self.finished(first, heir=heir(second)), ending(how, second, attempts=1))
             self.assertEqual((self.permit_ids, self.ids("Ready")), ([waiting], [waiting]))
-            while ready := self.claim(process_id=self.worker):
-                self.settle(*map(self.finished, ready))
+            self.end_all()
 
     def test_a_follower_given_back_waits_for_a_permit(self) -> None:
         """In its old place. An heir that is given back keeps the permit that it has taken over."""
@@ -280,30 +275,22 @@ class ChainCases(ConformanceCase):
     def test_chains_of_several_threads_never_exceed_the_limits(self) -> None:
         """Each job runs once, under a permit of its key; those of one by one in their order."""
         limits = {"a": 1, "b": 2}
-        running, lock, done = Counter[str | None](), Lock(), list[int]()
         ids = {key: self.enqueue(*[limited_job(key, to)] * 20) for key, to in limits.items()}
+        running, worker = RunningJobs(limits), self.worker
 
         def work() -> None:
             for _ in self.until_deadline():
-                with lock:
-                    if len(done) == 40:
-                        return
+                if len(running.started) >= 40:
+                    return
                 holders = self.again(lambda: self.claim(1, process_id=worker))
                 chain = [*holders, *self.again(partial(self.follow, holders, 3))]
-                for number, claim in enumerate(chain):
-                    with lock:
-                        running[claim.concurrency_key] += 1
-                        done.append(claim.job_id)
-                        self.assertLessEqual(running, Counter(limits))
-                    self.rows("Job").count()  # Time for others.
-                    with lock:
-                        running[claim.concurrency_key] -= 1
-                    following = heir(chain[number + 1]) if chain[number + 1 :] else None
-                    outcome: Outcome = self.finished(claim, heir=following)
-                    self.again(partial(self.settle, outcome))
+                for claim, following in zip_longest(chain, chain[1:]):
+                    with running.block(claim):
+                        self.rows("Job").count()  # Time for others.
+                    to = None if following is None else heir(following)
+                    self.again(partial(self.settle, self.finished(claim, heir=to)))
 
-        worker = self.worker
         self.in_threads([work] * 3)
-        self.assertEqual([job_id for job_id in done if job_id in ids["a"]], ids["a"])
-        self.assertEqual(sorted(done), ids["a"] + ids["b"])
+        self.assertEqual([pk for pk in running.started if pk in ids["a"]], ids["a"])
+        self.assertEqual(sorted(running.started), ids["a"] + ids["b"])
         self.assertEqual(self.permit_ids, [])

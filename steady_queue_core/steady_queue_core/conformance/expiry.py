@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from unittest import SkipTest
 
 from ..dialects.outcome import Ending
-from ..dialects.queue_selector import QueueSelector
 from ..dialects.records import ClaimedJob
 from .base import ConformanceCase, ending, limited_job, new_job
 
@@ -39,24 +37,18 @@ class ExpiryCases(ConformanceCase):
         first, second = self.enqueue_many(2)
         [claim] = self.claim(1, process_id=worker)
         since = self.enqueued_an_hour_ago(second)
-        _, [another] = self.dialect.settle_and_claim(
-            self.connection, [self.finished(claim)], self.identity(worker), QueueSelector(), 5
-        )
+        _, [another] = self.settle_and_claim(self.finished(claim), process_id=worker)
         self.assertEqual((claim.job_id, another.job_id), (first, second))
         self.assert_waited(another, since)
 
     def test_a_follower_tells_how_long_it_has_waited(self) -> None:
-        if not self.dialect.claims_followers:
-            raise SkipTest("this dialect claims no followers")
         worker = self.register()
         self.enqueue(limited_job())
         [job_id] = self.enqueue(limited_job())
         since = self.enqueued_an_hour_ago(job_id)
         holders = self.claim(process_id=worker)
-        [follower] = self.dialect.claim_followers(
-            self.connection, self.identity(worker), holders, 1
-        )
-        self.followers.add(job_id)
+        [follower] = self.claim_followers(holders, worker)
+        self.assertEqual(follower.job_id, job_id)
         self.assert_waited(follower, since)
 
     def test_a_job_that_has_started_once_has_started(self) -> None:

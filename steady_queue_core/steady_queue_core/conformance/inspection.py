@@ -50,6 +50,10 @@ class InspectingCase(_Base):
         wanted = ", ".join(map(self.connection.ops.quote_name, columns))
         return self._read(f"SELECT {wanted} FROM {self._table(name)}")
 
+    def left(self, key: str = "key") -> int:
+        """Return how many permits a semaphore says that a key has left."""
+        return int(self.rows("Semaphore").get(pk=key).value)
+
     def everything(self) -> dict[str, list[Any]]:
         """Return the content of all tables, to check that nothing changes."""
         return {name: self._content(name) for name in TABLES}

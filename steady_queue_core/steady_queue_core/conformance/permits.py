@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from concurrent.futures import wait
 from datetime import timedelta
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from django.db.transaction import atomic
 
-from ..dialects.outcome import Ending, Outcome
-from ..dialects.portable import FEW_PERMITS
-from ..dialects.queue_selector import QueueSelector
+from ..dialects.outcome import Ending
 from ..dialects.records import ClaimedJob, NewJob
 from .base import ConformanceCase, ending, limited_job, new_job
+from .running import RunningJobs
 from .transactions import Refused
 
 HOUR = timedelta(hours=1)
@@ -25,9 +22,6 @@ class PermitCases(ConformanceCase):
     def tearDown(self) -> None:
         self.check_permits()
         super().tearDown()
-
-    def left(self, key: str = "key") -> int:
-        return int(self.rows("Semaphore").get(pk=key).value)
 
     def due(self, *jobs: NewJob) -> list[int]:
         """Enqueue jobs for later, and make them due."""
@@ -152,13 +146,7 @@ class PermitCases(ConformanceCase):
     def test_the_next_one_is_claimed_with_the_same_call(self) -> None:
         claim = self.holder()
         [following] = self.enqueue(limited_job())
-        held, claims = self.dialect.settle_and_claim(
-            self.connection,
-            [self.finished(claim)],
-            self.identity(self.register()),
-            QueueSelector(),
-            5,
-        )
+        held, claims = self.settle_and_claim(self.finished(claim), process_id=self.register())
         self.assertEqual((held, [each.job_id for each in claims]), ({claim.job_id}, [following]))
 
     def test_a_claim_that_was_lost_ends_no_permit(self) -> None:
@@ -201,42 +189,6 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.dispatch_all(), 1)
         self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([other], [claim.job_id]))
 
-    def test_a_larger_limit_lets_more_in(self) -> None:
-        """As soon as a job with the new limit is enqueued."""
-        ids = [self.enqueue(limited_job())[0] for _ in range(3)]
-        [last] = self.enqueue(limited_job(to=3))
-        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), (ids, [last]))
-        self.assertEqual((self.left(), self.rows("Semaphore").get().limit), (0, 3))
-
-    def test_a_smaller_limit_counts_the_permits_that_are_out(self) -> None:
-        for _ in range(3):
-            self.enqueue(limited_job(to=3))
-        claims = self.claim()
-        [waiting] = self.enqueue(limited_job(to=1))
-        for claim in claims:
-            self.assertEqual(self.ids("Blocked"), [waiting])
-            self.settle(self.finished(claim))
-        self.assertEqual((self.ids("Ready"), self.left()), ([waiting], 0))
-
-    def test_permits_that_are_out_count_however_many_there_are(self) -> None:
-        many = FEW_PERMITS + 5
-        self.enqueue(*[limited_job(to=many)] * many)
-        claims = self.claim(many)
-        [waiting] = self.enqueue(limited_job(to=many - 2))
-        for claim in claims[:3]:
-            self.assertEqual(self.ids("Blocked"), [waiting])
-            self.settle(self.finished(claim))
-            self.check_permits()
-        self.assertEqual((self.ids("Ready"), self.left()), ([waiting], 0))
-
-    def test_a_changed_limit_counts_for_permits_that_are_left(self) -> None:
-        """Also for a job that must not wait."""
-        self.settle(self.finished(self.holder()))
-        ids = self.enqueue(limited_job(to=3, discards=True))
-        self.assertEqual((self.ids("Ready"), self.left()), (ids, 2))
-        ids += self.enqueue(limited_job(to=2, discards=True))
-        self.assertEqual((self.ids("Ready"), self.left()), (ids, 0))
-
     def test_admit_lets_in_whom_there_are_permits_for(self) -> None:
         """It also corrects the value of the semaphore."""
         ids = self.enqueue(*[limited_job(to=2, rank=-number) for number in range(6)])
@@ -249,13 +201,6 @@ class PermitCases(ConformanceCase):
         self.assertEqual((self.ids("Ready"), self.ids("Blocked")), (ids[2:4], ids[:2]))
         self.assertEqual(self.left(), 0)
         self.assertEqual(self.rows("Semaphore").count(), 1)
-
-    def test_a_semaphore_that_is_missing_has_the_limit_of_who_waits(self) -> None:
-        ids = self.enqueue(*[limited_job(to=2) for _ in range(4)])
-        self.rows("Semaphore").all().delete()
-        self.settle(*[self.finished(claim) for claim in self.claim()])
-        self.admit()
-        self.assertEqual((self.ids("Ready"), self.left()), (ids[2:], 0))
 
     def test_a_rollback_gives_the_permit_back(self) -> None:
         with self.assertRaises(Refused), atomic(using=self.using):
@@ -296,28 +241,21 @@ class PermitCases(ConformanceCase):
     def test_no_more_run_at_once_than_the_limits_allow(self) -> None:
         """With several keys, and claims that several threads end in any order."""
         limits = {"a": 1, "b": 2, "c": 3}
-        running, lock, done = Counter[str | None](), Lock(), set[int]()
         keys = sorted(limits) * 8
         self.enqueue(*[limited_job(key, limits[key]) for key in keys])
-        worker = self.register()
+        running, worker = RunningJobs(limits), self.register()
 
         def work() -> None:
-            settled: list[Outcome] = []
             for _ in self.until_deadline():
-                with lock:
-                    done.update(outcome.job_id for outcome in settled)
-                    if len(done) == len(keys):
-                        return
+                if len(running.started) >= len(keys):
+                    return
                 claims = self.again(lambda: self.claim(3, process_id=worker))
-                settled = [self.finished(claim) for claim in reversed(claims)]
-                with lock:
-                    running.update(claim.concurrency_key for claim in claims)
-                    self.assertLessEqual(running, Counter(limits))
-                self.rows("Job").count()  # Time for others.
-                with lock:
-                    running.subtract(claim.concurrency_key for claim in claims)
-                self.again(partial(self.settle, *settled))
+                with running.block(*claims):
+                    self.rows("Job").count()  # Time for others.
+                ended = [self.finished(claim) for claim in reversed(claims)]
+                self.again(partial(self.settle, *ended))
 
         self.in_threads([work] * 3)
-        self.assertEqual(sorted(done), sorted(self.rows("Job").values_list("pk", flat=True)))
+        jobs = self.rows("Job").values_list("pk", flat=True)
+        self.assertEqual(sorted(running.started), sorted(jobs))
         self.assertEqual({key: self.left(key) for key in limits}, limits)

@@ -9,7 +9,6 @@ from django.db import DatabaseError
 from django.db.transaction import atomic
 
 from ..dialects.outcome import Ending, Outcome
-from ..dialects.queue_selector import QueueSelector
 from ..dialects.records import NewJob
 from ..dialects.sequel import FollowUp, Sequel
 from .base import ConformanceCase, ending, limited_job, new_job
@@ -124,10 +123,9 @@ class SequelCases(ConformanceCase):
         self.enqueue_many(1)
         [claim] = self.claim(process_id=worker)
         entailed = sequel(new_job("next", metadata=METADATA))
-        held, claims = self.dialect.settle_and_claim(
-            self.connection, [self.finished(claim, sequel=entailed)], self.identity(worker),
-            QueueSelector(), 5,
-        )  # fmt: skip
+        held, claims = self.settle_and_claim(
+            self.finished(claim, sequel=entailed), process_id=worker
+        )
         self.assertEqual(held, {claim.job_id})
         self.assertEqual(
             [(each.queue_name, each.metadata) for each in claims], [("next", METADATA)]

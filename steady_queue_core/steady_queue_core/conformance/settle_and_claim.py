@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from django.db.transaction import atomic
 
-from ..dialects.outcome import Ending, Outcome
-from ..dialects.queue_selector import QueueSelector
+from ..dialects.outcome import Ending
 from ..dialects.records import ClaimedJob
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 
 
 class SettleAndClaimCases(ConformanceCase):
-    def both(
-        self, outcomes: list[Outcome], process_id: int, limit: int, *patterns: str
-    ) -> tuple[set[int], list[ClaimedJob]]:
-        selector = QueueSelector(patterns=patterns or ("*",))
-        process = self.identity(process_id)
-        return self.dialect.settle_and_claim(self.connection, outcomes, process, selector, limit)
-
     def test_both_are_done_as_one_after_the_other(self) -> None:
         self.enqueue(new_job("b", rank=3), new_job("b", rank=-1), new_job("a"), new_job("a"))
         worker = self.register()
         first, second = self.claim(2, process_id=worker)
         stale = self.finished(second._replace(token=9))
-        held, claims = self.both([self.failed(first), stale], worker, 10, "b", "a")
+        held, claims = self.settle_and_claim(
+            self.failed(first), stale, process_id=worker, limit=10, patterns=("b", "a")
+        )
         self.assertEqual(held, {first.job_id})
         self.assertEqual([(claim.queue_name, claim.rank) for claim in claims], [("b", 3), ("a", 0)])
         self.assertEqual(self.ids("Failed"), [first.job_id])
@@ -38,7 +32,7 @@ class SettleAndClaimCases(ConformanceCase):
         job = new_job("mail", rank=2, arguments='{"é": "%s"}', max_attempts=4)
         job_id, enqueued_at = self.enqueue_one(job)
         before = self.present()
-        _, [claim] = self.both([self.finished(first)], worker, 5)
+        _, [claim] = self.settle_and_claim(self.finished(first), process_id=worker)
         self.assert_between(before, claim.claimed_at, self.present())
         self.assertEqual(
             claim._replace(claimed_at=enqueued_at),
@@ -56,25 +50,27 @@ class SettleAndClaimCases(ConformanceCase):
         self.pause("paused")
         worker = self.register()
         [first] = self.claim(1, process_id=worker)
-        held, claims = self.both([self.finished(first)], worker, 2)
+        held, claims = self.settle_and_claim(self.finished(first), process_id=worker, limit=2)
         self.assertEqual((held, [claim.job_id for claim in claims]), ({ids[0]}, ids[1:3]))
-        held, claims = self.both([self.finished(claims[0])], worker, 0)
+        held, claims = self.settle_and_claim(self.finished(claims[0]), process_id=worker, limit=0)
         self.assertEqual((held, claims), ({ids[1]}, []))
 
     def test_a_released_job_may_be_claimed_at_once_with_the_next_token(self) -> None:
         worker = self.register()
         first = self.claimed_job()
-        held, [again] = self.both([ending(Ending.RELEASED, first)], worker, 5)
+        held, [again] = self.settle_and_claim(ending(Ending.RELEASED, first), process_id=worker)
         self.assertEqual((held, again.job_id), ({first.job_id}, first.job_id))
         self.assertGreater(again.token, first.token)
 
     def test_without_outcomes_or_jobs_there_is_nothing_to_tell(self) -> None:
         worker = self.register()
-        self.assertEqual(self.both([], worker, 5), (set(), []))
+        self.assertEqual(self.settle_and_claim(process_id=worker), (set(), []))
         claim = self.claimed_job()
-        self.assertEqual(self.both([self.finished(claim)], worker, 5), ({claim.job_id}, []))
+        self.assertEqual(
+            self.settle_and_claim(self.finished(claim), process_id=worker), ({claim.job_id}, [])
+        )
         [job_id] = self.enqueue_many(1)
-        held, [claim] = self.both([], worker, 5)
+        held, [claim] = self.settle_and_claim(process_id=worker)
         self.assertEqual((held, claim.job_id), (set(), job_id))
 
     def test_a_process_that_is_not_registered_may_settle_but_gets_nothing(self) -> None:
@@ -82,7 +78,9 @@ class SettleAndClaimCases(ConformanceCase):
         claim = self.claimed_job()
         [ready] = self.enqueue_many(1)
         self.rows("Process").filter(pk=gone).delete()
-        self.assertEqual(self.both([self.finished(claim)], gone, 5), ({claim.job_id}, []))
+        self.assertEqual(
+            self.settle_and_claim(self.finished(claim), process_id=gone), ({claim.job_id}, [])
+        )
         self.assertEqual(self.ids("Ready"), [ready])
 
     def test_both_join_the_callers_transaction(self) -> None:
@@ -91,6 +89,6 @@ class SettleAndClaimCases(ConformanceCase):
         self.enqueue_many(1)
         before = self.everything()
         with self.assertRaises(Refused), atomic(using=self.using):
-            self.both([self.finished(claim)], worker, 5)
+            self.settle_and_claim(self.finished(claim), process_id=worker)
             raise Refused
         self.assertEqual(self.everything(), before)
