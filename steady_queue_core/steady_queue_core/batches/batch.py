@@ -15,7 +15,6 @@ from ..compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
     AnyTask,
     AnyTaskResult,
-    InvalidTask,
     Task,
     task_backends,
 )
@@ -26,10 +25,12 @@ from ..features.key_options import CallKey
 from ..tasks import current_batch
 from ..tasks.current_batch import OpenBatch
 from ..tasks.placement import alias_beside
+from .backends import backend_of_new, storing_backend
+from .graph import BatchOptions
 from .handle import BatchHandle
 from .rows import cancel, create, missing_tables_named, start
 from .transactions import in_transaction_on, transaction_on
-from .values import checked_description, encoded_callbacks, encoded_metadata
+from .values import row_values
 
 #: What ``Batch`` makes, as opposed to chains, groups and workflows.
 KIND = "batch"
@@ -66,15 +67,10 @@ class Batch(BatchHandle):
         backend: str = DEFAULT_TASK_BACKEND_ALIAS,
         shard_key: CallKey | None = None,
     ) -> None:
-        super().__init__(_shard(backend, shard_key))
+        super().__init__(backend_of_new(backend, shard_key))
         callbacks = {ON_SUCCESS: on_success, ON_FAILURE: on_failure, ON_FINISH: on_finish}
-        self._new = {
-            "kind": KIND,
-            "description": checked_description(description),
-            "metadata": encoded_metadata(metadata),
-            "callbacks": encoded_callbacks(callbacks, self.backend),
-            "backend_name": self.backend.alias,
-        }
+        options = BatchOptions(description, metadata, callbacks)
+        self._new = row_values(KIND, options, self.backend)
 
     @cached_property
     def _opened(self) -> list[tuple[Any, AbstractContextManager[Any] | None]]:
@@ -84,7 +80,7 @@ class Batch(BatchHandle):
     @classmethod
     def get(cls, batch_id: int, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> Batch:
         """Return the batch with this id. Raises ``BatchDoesNotExist``."""
-        return cls.of(batch_id, _storing_backend(backend))
+        return cls.of(batch_id, storing_backend(backend))
 
     def add(self, calls: Iterable[Call]) -> list[AnyTaskResult]:
         """Enqueue calls as members of the batch, all or none; return their results.
@@ -222,25 +218,3 @@ class Batch(BatchHandle):
             f"Batch {self.id} takes no more jobs: it has ended, was cancelled, or is gone. Make "
             "another one."
         )
-
-
-def _shard(alias: str, key: object) -> Any:
-    """Return the backend that stores a new batch."""
-    backend: Any = task_backends[alias]
-    if not hasattr(backend, "shard_for_batch"):
-        return _storing_backend(alias)
-    return _storing_backend(backend.shard_for_batch(key).alias)
-
-
-def _storing_backend(alias: str) -> Any:
-    backend: Any = task_backends[alias]
-    if hasattr(backend, "shard_for_batch"):
-        raise InvalidTask(
-            f"TASKS[{alias!r}] has several shards, and the id of a batch says nothing of its own. "
-            f"Name the shard: backend={' or '.join(repr(each.alias) for each in backend.members)}."
-        )
-    if not getattr(backend, "stores_jobs", False):
-        raise InvalidTask(
-            f"TASKS[{alias!r}] does not store its jobs in a database, and so has no batches."
-        )
-    return backend

@@ -5,19 +5,21 @@ from __future__ import annotations
 from ..compat import InvalidTask
 from ..dialects.database import Database
 from ..tasks import current_batch
+from .backends import backend_of_graph
 from .graph import Graph
 from .results import BatchResult
 from .rows import create, missing_tables_named, start
-from .store import GraphStore, storing_backend, values_of
+from .store import GraphStore
 from .transactions import in_transaction_on
+from .values import row_values
 
 
 def enqueue_graph(graph: Graph) -> BatchResult:
     """Store a graph in one transaction, or in the caller's; return its result."""
-    backend = storing_backend(graph)
+    backend = backend_of_graph(graph)
     store = GraphStore(graph, backend)
     database = Database.of(backend.database)
-    values = values_of(graph, backend)
+    values = row_values(graph.kind, graph.options, backend)
 
     def insert_all() -> int:
         graph.batch_id = create(database, values, current_batch.current())

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from ..compat import DEFAULT_TASK_BACKEND_ALIAS, TaskResultStatus
 from ..dialects.membership import CHAIN
-from .batch import _storing_backend
+from .backends import storing_backend
 from .handle import BatchHandle
 
 
@@ -20,7 +20,7 @@ class BatchResult(BatchHandle):
     @classmethod
     def get(cls, batch_id: int, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> Self:
         """Return the result with this id. Raises ``BatchDoesNotExist``."""
-        return cls.of(batch_id, _storing_backend(backend))
+        return cls.of(batch_id, storing_backend(backend))
 
     @classmethod
     def stored(cls, batch_id: int, backend: Any) -> Self:

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db import connections
 
-from ..arguments.signature import require_fit
 from ..bulk import REFUSALS, Call
 from ..compat import InvalidTask, TaskResult, task_enqueued
 from ..dialects import EnqueuedJob, JobKey, Link, NewJob
+from ..dialects.batches import parts
 from ..dialects.database import Database
 from ..dialects.membership import DependencyState, MemberState, RunWhen, linked
 from ..dialects.portable import storable
@@ -27,10 +27,10 @@ from ..tasks.task_signals import Audience, send_task_signal
 from .graph import Graph, Member
 from .parent_results import shape_of
 from .places import Places, Shape
-from .values import checked_description, encoded_callbacks, encoded_metadata
+from .values import row_values
 
-#: Most rows of one statement, and of one that writes a value for each.
-MOST, MOST_VALUES = 1000, 500
+#: Most rows of one statement that writes a value for each.
+MOST_VALUES = 500
 
 
 @dataclass(eq=False, slots=True)
@@ -142,7 +142,7 @@ class GraphStore:
         present = self.database.storable_time()
         rows = [
             JobBatch(
-                **values_of(graph, self.backend),
+                **row_values(graph.kind, graph.options, self.backend),
                 created_at=present,
                 started_at=present,
             )
@@ -184,7 +184,7 @@ class GraphStore:
             if member.graph is not None:
                 nested.append(JobBatch(pk=member.graph.batch_id, member_id=row.pk))
         batches = JobBatch.objects.using(self.using)
-        for some in _parts(nested, MOST_VALUES):
+        for some in parts(nested, MOST_VALUES):
             batches.bulk_update(some, ["member"])
 
     def _insert_waits(self) -> None:
@@ -218,7 +218,7 @@ class GraphStore:
         )
 
     def _bulk(self, model: Any, rows: Sequence[Any]) -> None:
-        for some in _parts(rows, MOST):
+        for some in parts(rows):
             model.objects.using(self.using).bulk_create(some)
 
     def _insert(self, model: Any, rows: Sequence[Any]) -> None:
@@ -234,7 +234,7 @@ class GraphStore:
                     row.save(using=self.using, force_insert=True)
 
     def _insert_by_job(self, model: Any, rows: Sequence[Any]) -> None:
-        for some in _parts(rows, MOST):
+        for some in parts(rows):
             model.objects.using(self.using).bulk_create(some)
             found = model.objects.using(self.using).filter(job_id__in=[row.job_id for row in some])
             ids = dict(found.values_list("job_id", "pk"))
@@ -257,35 +257,6 @@ def _is_signed(graph: Graph, backend: Any) -> bool:
     return any(codec is not None and codec.options.sign for codec in codecs)
 
 
-def storing_backend(graph: Graph) -> Any:
-    """Return the backend of the first call of a graph, or the shard of that call. Raises
-    ``InvalidTask`` if that stores its jobs elsewhere than in a database."""
-    first = next(member.call for _, member in graph.walk() if member.call is not None)
-    task = first.task
-    backend: Any = task.get_backend()
-    if hasattr(backend, "shard_of_call"):
-        require_fit(task, first.args, first.kwargs)
-        backend = backend.shard_of_call(task, first.args, first.kwargs)
-    if not getattr(backend, "stores_jobs", False):
-        raise InvalidTask(
-            f"TASKS[{task.backend!r}] does not store its jobs in a database, and so has no chains, "
-            "groups and workflows."
-        )
-    return backend
-
-
-def values_of(graph: Graph, backend: Any) -> dict[str, Any]:
-    """Return what the row of the batch says of a graph."""
-    options = graph.options
-    return {
-        "kind": graph.kind,
-        "description": checked_description(options.description),
-        "metadata": encoded_metadata(options.metadata),
-        "callbacks": encoded_callbacks(options.callbacks, backend),
-        "backend_name": backend.alias,
-    }
-
-
 def _dependencies(node: _Node) -> Iterator[Dependency]:
     assert node.stored is not None
     for number, (parent, run_when) in enumerate(node.member.waits):
@@ -305,8 +276,3 @@ def _known(pk: int | None) -> int:
 
 def _state(parent: MemberState, run_when: RunWhen) -> DependencyState:
     return DependencyState.OPEN if parent is MemberState.PENDING else run_when.after(parent)
-
-
-def _parts(rows: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(rows), most):
-        yield rows[start : start + most]

@@ -14,11 +14,27 @@ from ..dialects.callbacks import encoded
 from ..tasks import current_batch
 from ..tasks.callbacks import share_a_database
 from ..tasks.placement import beside
+from .graph import BatchOptions
 
 LONGEST_DESCRIPTION = 255
 
 
-def checked_description(text: object) -> str:
+def row_values(kind: str, options: BatchOptions, backend: Any) -> dict[str, Any]:
+    """Return what the row of a batch says of it.
+
+    Raises ``ValueError``, ``InvalidTask``, ``TypeError`` and ``TaskArgumentError`` for what cannot
+    be stored.
+    """
+    return {
+        "kind": kind,
+        "description": _checked_description(options.description),
+        "metadata": _encoded_metadata(options.metadata),
+        "callbacks": _encoded_callbacks(options.callbacks, backend),
+        "backend_name": backend.alias,
+    }
+
+
+def _checked_description(text: object) -> str:
     """Return the description of a batch. Raises ``TypeError`` and ``ValueError``."""
     if not isinstance(text, str):
         raise TypeError(f"description must be a string, not of type {type(text).__name__}.")
@@ -30,7 +46,7 @@ def checked_description(text: object) -> str:
     return text
 
 
-def encoded_metadata(metadata: Mapping[str, Any] | None) -> str | None:
+def _encoded_metadata(metadata: Mapping[str, Any] | None) -> str | None:
     """Return the stored form of what the caller passes. Raises ``TypeError`` and
     ``TaskArgumentError``."""
     if metadata is None:
@@ -45,7 +61,7 @@ def encoded_metadata(metadata: Mapping[str, Any] | None) -> str | None:
     return text
 
 
-def encoded_callbacks(callbacks: Mapping[str, Call | AnyTask | None], backend: Any) -> str | None:
+def _encoded_callbacks(callbacks: Mapping[str, Call | AnyTask | None], backend: Any) -> str | None:
     """Return the stored form of the callbacks of a batch of ``backend``.
 
     Raises ``InvalidTask``, ``TypeError`` and ``TaskArgumentError`` that name the callback.
