@@ -30,9 +30,9 @@ from steady_queue_core.dialects import (
     NewJob,
     QueueSelector,
     dialect_for,
-    fair_queues,
     tables,
 )
+from steady_queue_core.features.fair import of_database as fair_queues
 from steady_queue_core.features.fair.queues import FairQueues
 
 #: Jobs of one bulk enqueue, and among how many keys.

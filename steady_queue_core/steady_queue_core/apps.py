@@ -21,11 +21,11 @@ class SteadyQueueConfig(AppConfig):
         try:
             from .configured_backends import fair_queues_on
             from .connection_setup import set_up_connections
-            from .dialects import fair_queues
+            from .features.fair import of_database
             from .migration_guard import guard_migrations
         except ImproperlyConfigured:
             return  # There is no task framework, as a system check reports.
-        fair_queues.ask(fair_queues_on)
+        of_database.ask(fair_queues_on)
         autodiscover_modules("tasks")
         set_up_connections()
         guard_migrations(self)

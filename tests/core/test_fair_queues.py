@@ -14,7 +14,8 @@ from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.checks import check_fair_keys
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.configured_backends import fair_queues_on
-from steady_queue_core.dialects import fair_queues, fair_queues_in
+from steady_queue_core.dialects import fair_queues_in
+from steady_queue_core.features.fair import of_database
 from steady_queue_core.features.fair.queues import FairQueues, is_weight
 from steady_queue_core.tasks import registry
 
@@ -158,7 +159,7 @@ def test_nobody_is_asked_twice_with_the_same_settings(settings: Any) -> None:
         asked.append(using)
         return None
 
-    fair_queues.ask(source)
+    of_database.ask(source)
     try:
         assert [fair_queues_in(using) for using in ("default", "default", "other")] == [None] * 3
         assert asked == ["default", "other"]
@@ -166,7 +167,7 @@ def test_nobody_is_asked_twice_with_the_same_settings(settings: Any) -> None:
         assert fair_queues_in("default") is None
         assert asked == ["default", "other", "default"]
     finally:
-        fair_queues.ask(fair_queues_on)
+        of_database.ask(fair_queues_on)
     assert fair_queues_in("default") is not None
 
 

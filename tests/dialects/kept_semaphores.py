@@ -9,7 +9,8 @@ from typing import Any
 from unittest import mock
 
 from steady_queue_core.conformance.base import ConformanceCase, limited_job, new_job
-from steady_queue_core.dialects import apart, fair_queues
+from steady_queue_core.dialects import apart
+from steady_queue_core.features.fair import of_database as fair_queues
 from steady_queue_core.features.fair.queues import FairQueues
 
 LATE = timedelta(hours=1)

@@ -23,9 +23,9 @@ from steady_queue_core.dialects import (
     FairKey,
     NewJob,
     QueueSelector,
-    fair_queues,
 )
 from steady_queue_core.dialects.database import Database
+from steady_queue_core.features.fair import of_database as fair_queues
 from steady_queue_core.features.fair.queues import FairQueues
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution, Share, Turn
 from steady_queue_core.models.operations.idle_keys import IdleTurns

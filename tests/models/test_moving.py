@@ -24,8 +24,9 @@ from steady_queue_core import (
 )
 from steady_queue_core.conformance import threads
 from steady_queue_core.conformance.base import ending, limited_job, stored_id
-from steady_queue_core.dialects import Ending, QueueSelector, dialect_for, fair_queues, portable
+from steady_queue_core.dialects import Ending, QueueSelector, dialect_for, portable
 from steady_queue_core.errors import DuplicateTask, UncopiableError
+from steady_queue_core.features.fair import of_database as fair_queues
 from steady_queue_core.features.fair.queues import FairQueues
 from steady_queue_core.models import (
     BatchMember,

@@ -17,6 +17,7 @@ from ..errors import (
 from ..features.batches.link import Link
 from ..features.concurrency.stored import Limit
 from ..features.fair.key import FairKey
+from ..features.fair.of_database import fair_queues_in
 from ..features.rates.stored import JobRate
 from ..features.storable import is_storable
 from ..features.unique.key import JobKey
@@ -24,7 +25,6 @@ from ..logging import get_logger
 from . import portable, tables
 from .chains import Chain, chained, chains_of
 from .dialect import Dialect
-from .fair_queues import fair_queues_in
 from .held_rows import STEP_COLUMNS, CheckpointChange, HeldRow, HeldTable, StepRecord
 from .hookspecs import hookimpl
 from .joins import BatchClosed, Joins

@@ -13,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
 
 from ..features.fair.key import FairKey
+from ..features.fair.of_database import fair_queues_in
 from .batches import parts
-from .fair_queues import fair_queues_in
 from .operations import Operations
 from .outcome import Destination, Ending, Outcome
 from .portable.models import rows_of

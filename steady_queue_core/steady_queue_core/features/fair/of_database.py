@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from ..features.fair.queues import FairQueues
+from .queues import FairQueues
 
 #: Returns the fair queues of a database; ``None``: nobody declares any.
 Source = Callable[[str], FairQueues | None]
