@@ -6,74 +6,42 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage
-from django.core.exceptions import ImproperlyConfigured
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    DatabaseError,
-    OperationalError,
-    ProgrammingError,
-    connections,
-    router,
-    transaction,
-)
+from django.db import DatabaseError, OperationalError, ProgrammingError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Model
 
 from . import arguments
-from .arguments import PayloadLimits
 from .arguments.signature import require_fit
 from .backend_checks import missing_app, wrong_options
-from .backend_options import BackendOptions, ErrorReporter
 from .backend_results import (
     complete,
-    duplicate_of,
+    refusal,
     result_of_call,
-    show_others,
+    results_of_calls,
     stored_job,
     stored_results,
 )
-from .call_facts import metadata_of_call
-from .compat import (
-    BaseTaskBackend,
-    Task,
-    TaskResult,
-    task_enqueued,
-)
-from .dialects import (
-    BatchClosed,
-    EnqueuedJob,
-    KeyTaken,
-    NewJob,
-    dialect_for,
-    fair_queues_in,
-)
+from .backend_settings import APP, BackendSettings
+from .call_facts import metadata_of_call, require_room
+from .compat import Task, TaskResult, task_enqueued
+from .dialects import Dialect, EnqueuedJob, NewJob, Refused, dialect_for
 from .encoded_call import EncodedCall
-from .errors import AlreadyFinished, SteadyQueueError
-from .features.declared import DEFAULTED
-from .features.delivery.options import AT_MOST_ONCE
-from .features.queue_limits.admission import Admission, Newcomer
-from .features.queue_limits.lengths import Full, Wanted, lengths_in
-from .middleware import MiddlewareChain, with_installed
-from .payloads import PayloadCodec, Scope, call_scope
-from .tasks.callbacks import require_callbacks
+from .errors import SteadyQueueError
+from .payloads import Scope, call_scope
 from .tasks.checkpoint_store import DatabaseStore
 from .tasks.definition import SteadyQueueTask
-from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.notes import Store
 from .tasks.placement import beside
-from .tasks.registry import require_declared
 from .tasks.results import task_result_of
 from .tasks.task_signals import Audience, send_task_signal
 from .tasks.validation import (
     ValidTasks,
     require_datetime,
-    require_shared_module,
+    require_enqueueable,
     require_valid,
     with_any_context,
 )
@@ -83,10 +51,8 @@ if TYPE_CHECKING:
     from .models import RecurringTask
     from .schedules.values import RecurringDefinition
 
-APP = "steady_queue_core"
 
-
-class SteadyQueueBackend(BaseTaskBackend):
+class SteadyQueueBackend(BackendSettings):
     """Stores tasks as jobs in a database of the project.
 
     ``BackendOptions`` documents its ``OPTIONS``.
@@ -102,77 +68,11 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
-        self.alias = alias
         self._valid = ValidTasks()
-
-    @cached_property
-    def settings(self) -> BackendOptions:
-        """The parsed ``OPTIONS``; raises ``ConfigurationError``."""
-        return BackendOptions.parse(self.alias, self.options)
-
-    @cached_property
-    def payload_limits(self) -> PayloadLimits:
-        """The size limits of arguments and results."""
-        return PayloadLimits(
-            max_bytes=self.settings.max_payload_bytes, max_depth=self.settings.max_payload_depth
-        )
-
-    @property
-    def middleware(self) -> MiddlewareChain | None:
-        """What is around enqueues and executions; raises ``ConfigurationError``."""
-        return with_installed(self._own_middleware)
-
-    @cached_property
-    def _own_middleware(self) -> MiddlewareChain | None:
-        return self.settings.load_middleware()
-
-    @cached_property
-    def payload_codec(self) -> PayloadCodec | None:
-        """What seals arguments and results, and opens them; ``None`` without an option for it."""
-        options = self.settings.payload
-        return None if options is None else PayloadCodec(options, self.payload_limits)
-
-    @cached_property
-    def admission(self) -> Admission | None:
-        """What keeps queues from becoming too long; ``None`` without an option for it."""
-        limits = self.settings.queue_limits
-        return None if limits is None else Admission(self.alias, limits)
-
-    @cached_property
-    def error_reporter(self) -> ErrorReporter | None:
-        """What is told of failed jobs; raises ``ConfigurationError``."""
-        return self.settings.load_error_reporter()
-
-    @property
-    def database(self) -> str:
-        """Alias of the database that holds the jobs."""
-        return self.settings.database or router.db_for_write(self._model_of_jobs)
 
     def checkpoints(self, using: str | None = None) -> Store:
         """Return where the checkpoints of jobs in ``using`` are, by default this database."""
         return DatabaseStore(using or self.database)
-
-    @cached_property
-    def _model_of_jobs(self) -> type[Model]:
-        if not apps.is_installed(APP):
-            raise ImproperlyConfigured(
-                f"Add {APP!r} to INSTALLED_APPS: TASKS[{self.alias!r}] needs its tables."
-            )
-        from .models import Job
-
-        return Job
-
-    def _written(self, option: str) -> object:
-        """Return an option as it is written in ``OPTIONS``: wrong ones are for the system checks to
-        report, and not for the first task that is declared."""
-        return self.options.get(option) if isinstance(self.options, dict) else None
-
-    @property
-    def caller_database(self) -> str:
-        """Alias of the transaction that ``enqueue_on_commit`` waits for: one that is open."""
-        opened = [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
-        preferred = [DEFAULT_DB_ALIAS, self.database]
-        return next((alias for alias in [*preferred, *opened] if alias in opened), self.database)
 
     def validate_task(self, task: Task) -> None:
         """Raise ``InvalidTask`` unless this backend can run ``task``."""
@@ -199,8 +99,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def _admit(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         # Now, and not at the commit: then nobody is left who could try again.
-        if self.admission is not None:
-            self.require_room([Newcomer(call.task) for call in calls])
+        self.require_room(calls)
         # What is added to a batch belongs in its transaction.
         later = [call.batch_id is None and self._waits_for_commit(call.task) for call in calls]
         if True not in later:
@@ -211,22 +110,18 @@ class SteadyQueueBackend(BaseTaskBackend):
             for call, waits in zip(calls, later, strict=True)
         ]
 
-    def require_room(self, newcomers: Sequence[Newcomer], *, keep: bool = True) -> None:
+    def require_room(self, calls: Sequence[EncodedCall], *, keep: bool = True) -> None:
         """Take room in the queues of calls that are about to be stored, and ``keep`` it. Raises
         ``QueueFull``."""
-        if self.admission is not None:
-            self.admission.require_room(newcomers, partial(self._take_room, keep=keep))
+        require_room(calls, self, keep=keep)
 
-    def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
-        return lengths_in(self.database).take(wanted, self._count_ready, keep=keep)
-
-    def _count_ready(self, queue_name: str, limit: int) -> int:
+    def count_ready(self, queue_name: str, limit: int) -> int:
         """Count the ready jobs of a queue up to a limit."""
-        using = self.database
+        connection, dialect = self._storage()
         try:
-            return dialect_for(using).count_ready(connections[using], queue_name, limit)
+            return dialect.count_ready(connection, queue_name, limit)
         except (OperationalError, ProgrammingError):
-            self._require_tables(connections[using])
+            self._require_tables(connection)
             raise
 
     def enqueue_now(
@@ -246,10 +141,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         """
         calls = [self.encode(task, args, kwargs, intended_time=intended_time)]
         calls[0].recurring_task = recurring_task
-        if (chain := self.middleware) is not None:
-            [result] = chain.enqueue(calls, self.insert)
-        else:
-            [result] = self.insert(calls)
+        chain = self.middleware
+        [result] = self.insert(calls) if chain is None else chain.enqueue(calls, self.insert)
         return result
 
     def enqueue_recurring(self, row: RecurringTask) -> TaskResult:
@@ -278,15 +171,21 @@ class SteadyQueueBackend(BaseTaskBackend):
         """
         if not calls:
             return []
-        stored = self._store(calls)
-        results = [
-            result_of_call(call, self.alias, new) for call, new in zip(calls, stored, strict=True)
-        ]
-        if any(new.is_duplicate for new in stored):
-            show_others(stored, results, self.results_of)
+        connection, dialect = self._storage()
+        try:
+            stored = dialect.enqueue(connection, [self.new_job(call) for call in calls])
+        except (OperationalError, ProgrammingError):
+            self._require_tables(connection)
+            raise
+        except Refused as refused:
+            raise refusal(refused, calls, self.alias, self.results_of) from None
+        dialect.ring_after_commit(
+            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
+        )
+        results = results_of_calls(calls, stored, self.alias, self.results_of)
         if Audience().hears(task_enqueued):
             for new, result in zip(stored, results, strict=True):
-                if new.job_id is not None and not new.is_duplicate:
+                if new.is_new:
                     send_task_signal(task_enqueued, type(self), result)
         return results
 
@@ -321,10 +220,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Validate a call and return it in its stored form."""
         if not (task in self._valid and _validates_like_us(self)):
             self.validate_task(task)
-            if self.stores_jobs:
-                require_shared_module(task)
-            require_callbacks(task, self)
-            require_declared(task)  # Once it is, it stays so.
+            require_enqueueable(task, self)
             self._valid.add(task)
         require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.payload_limits)
@@ -334,52 +230,10 @@ class SteadyQueueBackend(BaseTaskBackend):
         call.metadata = None if found is None else found.text(self.payload_limits)
         return call
 
-    def is_fair(self, queue_name: str) -> bool:
-        """Whether a queue shares its workers fairly among the keys of its jobs."""
-        # The queues of a database are fair for all backends that use it.
-        found = fair_queues_in(self.database) if self.stores_jobs else self.settings.fair_queues
-        return found is not None and found.weight_of(queue_name) is not None
-
-    def delivery_of(self, task: Task) -> str | None:
-        """Return the delivery of the jobs of ``task``; ``None`` for most."""
-        own: JobMetadata | None = getattr(task, "job_metadata", None)
-        if own is None and not self.job_defaults:
-            return None
-        known = own or NONE
-        found: str | None = known.replaced_by(self.job_defaults).get("delivery", known.delivery)
-        return found
-
-    @cached_property
-    def job_defaults(self) -> dict[str, Any]:
-        """What jobs keep that do not say it themselves."""
-        found = {option.name: getattr(self.settings, option.name) for option in DEFAULTED}
-        return {name: value for name, value in found.items() if value is not None}
-
-    def _most_attempts(self, task: Task) -> int:
-        own: int | None = getattr(task, "max_attempts", None)
-        if own is None:
-            once = self.delivery_of(task) == AT_MOST_ONCE
-            own = 1 if once else self.settings.max_attempts
-        return own
-
-    def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
+    def _storage(self) -> tuple[BaseDatabaseWrapper, Dialect]:
+        """Return the connection to the database that holds the jobs, and its dialect."""
         using = self.database
-        connection, dialect = connections[using], dialect_for(using)
-        try:
-            stored = dialect.enqueue(connection, [self.new_job(call) for call in calls])
-        except (OperationalError, ProgrammingError):
-            self._require_tables(connection)
-            raise
-        except KeyTaken as taken:
-            raise duplicate_of(calls, taken, self.alias, self.results_of) from None
-        except BatchClosed as closed:
-            raise AlreadyFinished(
-                f"The calls were not enqueued: {closed}. Enqueue them outside, or in another batch."
-            ) from None
-        dialect.ring_after_commit(
-            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
-        )
-        return stored
+        return connections[using], dialect_for(using)
 
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
@@ -407,21 +261,25 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Return the job of an encoded call, to be inserted."""
         task = call.task
         run_after = task.run_after
+        most_attempts = call.max_attempts or getattr(task, "max_attempts", None)
         new = NewJob(
             queue_name=task.queue_name,
             rank=-int(task.priority),
             task_path=task.module_path,
             backend_name=self.alias,
             arguments=call.arguments,
-            max_attempts=self._most_attempts(task),
+            max_attempts=most_attempts or self.settings.max_attempts,
             run_at=to_utc(run_after) if run_after is not None else None,
             delay=getattr(task, "delay", None),
             limit=call.limit,
             metadata=call.metadata,
             batch_id=call.batch_id,
+            waits=call.waits,
             fair_key=call.fair_key,
         )
-        return new if self.payload_codec is None else _sealed(new, self.payload_codec)
+        if (codec := self.payload_codec) is None:
+            return new
+        return replace(new, arguments=codec.seal(new.arguments, _scope_of(new)))
 
     def opened(self, new: NewJob) -> str:
         """Return the encoded arguments of a job. Raises ``PayloadError``."""
@@ -431,10 +289,6 @@ class SteadyQueueBackend(BaseTaskBackend):
 
 def _scope_of(new: NewJob) -> Scope:
     return call_scope(new, new.limit.key if new.limit is not None else None)
-
-
-def _sealed(new: NewJob, codec: PayloadCodec) -> NewJob:
-    return replace(new, arguments=codec.seal(new.arguments, _scope_of(new)))
 
 
 _VALIDATE = SteadyQueueBackend.validate_task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from dataclasses import fields
 
 from django.core.checks import CheckMessage, Error
 from django.db import connections
@@ -11,8 +11,6 @@ from django.db import connections
 from .backend_options import BackendOptions
 from .configuration import ConfigurationError
 from .configuration.per_queue import PerQueue
-from .features.fair.queues import OPTION as FAIR_QUEUES
-from .features.queue_limits.options import OPTION as QUEUE_LIMITS
 
 
 def missing_app(alias: str, app: str) -> CheckMessage:
@@ -47,12 +45,9 @@ def wrong_options(
 
 def _unknown_queues(options: BackendOptions, queues: Collection[str]) -> Iterator[CheckMessage]:
     """Yield the errors of options for queues that the backend has not."""
-    declared: dict[str, PerQueue[Any] | None] = {
-        QUEUE_LIMITS: options.queue_limits,
-        FAIR_QUEUES: options.fair_queues,
-    }
-    for option, found in declared.items():
-        for entry in found.unused(queues) if found else ():
+    values = {each.name: getattr(options, each.name) for each in fields(options)}
+    for option, found in values.items():
+        for entry in found.unused(queues) if isinstance(found, PerQueue) else ():
             yield _error(
                 f"TASKS[{options.alias!r}]['OPTIONS'][{option!r}] names {entry!r}, but the "
                 f"QUEUES of this backend are {', '.join(map(repr, sorted(queues)))}.",

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .compat import TaskResult, TaskResultDoesNotExist, TaskResultStatus
-from .dialects import EnqueuedJob, KeyTaken
+from .dialects import EnqueuedJob, KeyTaken, Refused
 from .encoded_call import EncodedCall
-from .errors import DuplicateTask
+from .errors import AlreadyFinished, DuplicateTask, SteadyQueueError
 from .tasks.metadata import JobMetadata
 from .tasks.results import task_result_of
 from .tasks.task_result import SteadyQueueTaskResult
@@ -69,7 +69,18 @@ def stored_results(using: str, job_ids: Sequence[int]) -> dict[int | None, TaskR
     return found
 
 
-def show_others(
+def results_of_calls(
+    calls: Sequence[EncodedCall], stored: Sequence[EnqueuedJob], alias: str, results_of: ResultsOf
+) -> list[TaskResult]:
+    """Return the results of calls that were stored; of those that were duplicates, the results of
+    the jobs that have their keys."""
+    results = [result_of_call(call, alias, new) for call, new in zip(calls, stored, strict=True)]
+    if any(new.is_duplicate for new in stored):
+        _show_others(stored, results, results_of)
+    return results
+
+
+def _show_others(
     stored: Sequence[EnqueuedJob], results: list[TaskResult], results_of: ResultsOf
 ) -> None:
     """Put the results of the jobs that have the keys of others in place of theirs."""
@@ -82,7 +93,18 @@ def show_others(
             results[number] = _marked(result)
 
 
-def duplicate_of(
+def refusal(
+    refused: Refused, calls: Sequence[EncodedCall], alias: str, results_of: ResultsOf
+) -> SteadyQueueError:
+    """Return the error of calls that the database has refused."""
+    if isinstance(refused, KeyTaken):
+        return _duplicate_of(calls, refused, alias, results_of)
+    return AlreadyFinished(
+        f"The calls were not enqueued: {refused}. Enqueue them outside, or in another batch."
+    )
+
+
+def _duplicate_of(
     calls: Sequence[EncodedCall], taken: KeyTaken, alias: str, results_of: ResultsOf
 ) -> DuplicateTask:
     """Return the error of a call whose key another job has, with the result of that job."""

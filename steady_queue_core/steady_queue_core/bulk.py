@@ -11,7 +11,6 @@ from asgiref.sync import sync_to_async
 from .arguments import TaskArgumentError
 from .compat import AnyTask, AnyTaskResult, GenericTask, InvalidTask, Task, task_backends
 from .errors import PartlyEnqueued
-from .features.queue_limits.admission import Newcomer
 from .tasks.definition import SteadyQueueTask
 from .tasks.registry import runs_ours
 
@@ -73,8 +72,8 @@ def enqueue_many(calls: Iterable[Call]) -> list[AnyTaskResult]:
             raise _numbered(error, number) from error
     if len(own) > 1:  # Nothing of one is stored if another has no room.
         for backend in own.values():
-            newcomers = [Newcomer(encoded[n].task) for n, each in ours.items() if each is backend]
-            backend.require_room(newcomers, keep=False)
+            own_calls = [encoded[number] for number, each in ours.items() if each is backend]
+            backend.require_room(own_calls, keep=False)
     results: dict[int, AnyTaskResult] = {}
     for backend in dict.fromkeys(ours.values()):
         numbers = [number for number, each in ours.items() if each is backend]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from .dialects import Link
 from .encoded_call import EncodedCall
+from .features.calls import Facts, Stage
+from .features.concurrency import limit as concurrency
 from .features.declared import DEMANDING
-from .features.fair.calls import fair_key_of_call
-from .features.unique.calls import key_of_call
+from .features.delivery import options as delivery
+from .features.fair import calls as fair
+from .features.queue_limits import admission as queue_limits
+from .features.rates import limit as rates
+from .features.unique import calls as unique
+from .tasks import current_batch
 from .tasks.callbacks import resolved
-from .tasks.current_batch import batch_of_call
 from .tasks.metadata import NONE, JobMetadata
-
-#: What a job keeps of a call in its metadata, by the names there.
-Facts = Mapping[str, Any]
-#: Returns the facts of a call for a backend. Raises ``InvalidTask``.
-Stage = Callable[[EncodedCall, Any], Facts]
-NOTHING: Facts = {}
 
 
 def metadata_of_call(
@@ -45,23 +42,6 @@ def metadata_of_call(
     return replace(own or NONE, **facts) if facts else own
 
 
-def _concurrency(call: EncodedCall, backend: Any) -> Facts:
-    concurrency: Any = getattr(call.task, "concurrency", None)
-    call.limit = concurrency.of_call(call.task, call.args, call.kwargs)
-    return NOTHING
-
-
-def _unique(call: EncodedCall, backend: Any) -> Facts:
-    key = key_of_call(call.task, call.args, call.kwargs, call.arguments)
-    return NOTHING if key is None else {"unique": key.stored}
-
-
-def _rate(call: EncodedCall, backend: Any) -> Facts:
-    rate: Any = getattr(call.task, "rate", None)
-    allowed = rate.of_call(call.task, call.args, call.kwargs)
-    return NOTHING if allowed is None else {"rate": allowed.stored}
-
-
 def _options(call: EncodedCall, backend: Any, own: JobMetadata) -> Facts:
     """Return what jobs keep of the defaults of the backend, and which tasks are their callbacks."""
     facts = own.replaced_by(backend.job_defaults)
@@ -74,23 +54,14 @@ def _options(call: EncodedCall, backend: Any, own: JobMetadata) -> Facts:
     return facts | resolved(own, backend)
 
 
-def _fair(call: EncodedCall, backend: Any) -> Facts:
-    if not backend.is_fair(call.task.queue_name):
-        return NOTHING
-    call.fair_key = fair_key_of_call(call.task, call.args, call.kwargs)
-    return {"fair": call.fair_key}
-
-
-def _batch(call: EncodedCall, backend: Any) -> Facts:
-    call.batch_id = batch_of_call(backend, call.task)
-    return NOTHING if call.batch_id is None else {"batch": Link(call.batch_id).stored}
-
-
 #: Asked about the calls of tasks that have a field, in this order.
 OF_DECLARED: tuple[tuple[str, Stage], ...] = (
-    ("concurrency", _concurrency),
-    ("unique", _unique),
-    ("rate", _rate),
+    ("job_metadata", delivery.at_call),
+    ("concurrency", concurrency.at_call),
+    ("unique", unique.at_call),
+    ("rate", rates.at_call),
 )
 #: Asked about all calls, after those.
-OF_ALL: tuple[Stage, ...] = (_fair, _batch)
+OF_ALL: tuple[Stage, ...] = (fair.at_call, current_batch.at_call)
+#: Asked before calls from outside are stored.
+require_room = queue_limits.require_room

@@ -36,6 +36,10 @@ class EncodedCall:
     batch_id: int | None = None
     #: Its key in a fair queue; ``None``: its queue is not fair.
     fair_key: str | None = None
+    #: The most attempts of its job, if a feature says so; ``None``: as its task or backend says.
+    max_attempts: int | None = None
+    #: Whether its job waits for other jobs first.
+    waits: bool = False
     #: The recurring task that it is a run of; ``None``: nobody's schedule asks for it.
     recurring_task: RecurringDefinition | None = None
 

@@ -24,13 +24,14 @@ from steady_queue_core import (
     chain,
     enqueue_many,
     group,
-    queue_lengths,
     task,
 )
 from steady_queue_core.compat import task_backends, task_enqueued
 from steady_queue_core.conformance import threads
 from steady_queue_core.dynamic_tasks import schedule_recurring_task
 from steady_queue_core.errors import MigrationsMissing, QueueFull
+from steady_queue_core.features.queue_limits import admission
+from steady_queue_core.features.queue_limits import lengths as queue_lengths
 from steady_queue_core.middleware import Middleware
 from steady_queue_core.models import (
     Job,
@@ -259,7 +260,7 @@ def test_on_sqlite_a_transaction_writes_before_it_counts(
     monkeypatch.setattr(connection, "transaction_mode", "DEFERRED")
 
     with transaction.atomic(using=using):
-        assert task_backends["default"]._count_ready("mail", LIMIT) == 0
+        assert task_backends["default"].count_ready("mail", LIMIT) == 0
         writer = threads.start(using, other.enqueue)
         wait([writer], timeout=2)  # It waits for this transaction.
         send.enqueue()
@@ -428,13 +429,13 @@ def test_names_that_look_like_patterns_and_sql_are_names(using: str, settings: A
 @on_every_database
 def test_a_coroutine_looks_in_another_thread(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = type(task_backends["default"])
-    look, seen = backend._count_ready, []
+    look, seen = backend.count_ready, []
 
     def looking(self: Any, *args: Any) -> Any:
         seen.append(threading.get_ident())
         return look(self, *args)
 
-    monkeypatch.setattr(backend, "_count_ready", looking)
+    monkeypatch.setattr(backend, "count_ready", looking)
 
     async def main() -> int:
         await send.aenqueue()
@@ -519,7 +520,7 @@ def test_processes_pass_the_limit_by_what_they_enqueue_within_a_second(
         found: queue_lengths.QueueLengths = own.lengths
         return found
 
-    monkeypatch.setattr("steady_queue_core.backend.lengths_in", lengths_of_thread)
+    monkeypatch.setattr(admission, "lengths_in", lengths_of_thread)
 
     def enqueue() -> list[tuple[float, float]]:
         times = []

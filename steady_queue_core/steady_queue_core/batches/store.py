@@ -17,7 +17,6 @@ from ..dialects.batches import parts
 from ..dialects.database import Database
 from ..dialects.membership import DependencyState, MemberState, RunWhen, linked
 from ..dialects.portable import storable
-from ..features.queue_limits.admission import Newcomer
 from ..models import BatchMember, Dependency, JobBatch
 from ..models.execution import WaitingExecution
 from ..tasks import current_batch
@@ -72,8 +71,7 @@ class GraphStore:
 
         def store() -> None:
             for backend in dict.fromkeys(node.backend for node in self.nodes):
-                own = [node for node in self.nodes if node.backend is backend]
-                backend.require_room([Newcomer(node.encoded.task, node.job.waits) for node in own])
+                backend.require_room([n.encoded for n in self.nodes if n.backend is backend])
             insert()
             self._tell()
 
@@ -101,7 +99,7 @@ class GraphStore:
             for node, encoded in zip(nodes, calls, strict=True):
                 if encoded is not node.encoded:
                     node.encoded = encoded
-                    node.job = replace(first.new_job(encoded), waits=node.job.waits)
+                    node.job = first.new_job(encoded)
             self._through(rest, insert)
             return [first.new_result(node.encoded, node.stored) for node in nodes]
 
@@ -126,13 +124,14 @@ class GraphStore:
             raise kind(f"{path}: {error}") from error
         if self.places is not None:
             encoded = encoded.placed(self.places.node(member), self.places.sources(member))
+        encoded.waits = bool(member.waits)
         job: NewJob = own.new_job(encoded)
         if JobKey.read(job.metadata) is not None:
             raise InvalidTask(
                 f"{path} cannot be part of a chain, group or workflow: its calls are unique, and "
                 "a duplicate would be a job of somebody else. Call a task without a unique key."
             )
-        return _Node(graph, member, own, encoded, replace(job, waits=bool(member.waits)))
+        return _Node(graph, member, own, encoded, job)
 
     def _insert_batches(self) -> None:
         """Insert the batches in the batch, each after the one that it belongs to."""

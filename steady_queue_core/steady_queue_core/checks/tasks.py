@@ -113,6 +113,7 @@ def check_rates(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
 def check_fair_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W018: the queues of tasks with fair keys are fair."""
     try:
+        from ..features.fair.calls import is_fair
         from ..tasks.registry import registered_tasks
 
         backends = known_backends()
@@ -121,7 +122,7 @@ def check_fair_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
             if getattr(task, "fair_key", None) is None:
                 continue
             for backend in backends_of(task, backends):
-                if not backend.is_fair(task.queue_name):
+                if not is_fair(backend, task.queue_name):
                     where = plain.setdefault((backend.alias, task.queue_name), [])
                     where.append(task.module_path)
     except ImproperlyConfigured:
@@ -160,14 +161,14 @@ def check_transactional_tasks(
     """W015: no transactional task keeps everybody from writing. W016: what such a task writes can
     be part of its transaction."""
     try:
-        from ..features.delivery.options import TRANSACTIONAL
+        from ..features.delivery.options import TRANSACTIONAL, delivery_of
         from ..tasks.registry import registered_tasks
 
         backends = known_backends()
         found: dict[str, list[str]] = {}
         for task in registered_tasks():
             for backend in backends_of(task, backends):
-                if backend.delivery_of(task) == TRANSACTIONAL:
+                if delivery_of(task, backend) == TRANSACTIONAL:
                     found.setdefault(backend.database, []).append(task.module_path)
     except ImproperlyConfigured:
         return []  # check_framework or check_configuration reports it.

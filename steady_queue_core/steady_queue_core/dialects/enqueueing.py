@@ -13,7 +13,7 @@ from .joins import BatchClosed, Joins
 from .operations import Operations
 from .portable.members import insert_members
 from .ready import Ready
-from .records import EnqueuedJob, NewJob
+from .records import EnqueuedJob, NewJob, Refused
 from .unique_enqueue import KeyTaken, UniqueEnqueue
 
 
@@ -25,9 +25,11 @@ class Enqueueing:
     dialect: Operations
     #: The jobs to insert: without those that become others, once their keys are locked.
     jobs: Sequence[NewJob]
+    #: The unique keys of the jobs, in their order.
+    keys: Sequence[JobKey | None] = ()
     #: Whether jobs may be refused: those that follow an outcome have nobody to tell.
     refuses: bool = True
-    refused: BatchClosed | KeyTaken | None = None
+    refused: Refused | None = None
     unique: UniqueEnqueue | None = None
     stored: list[EnqueuedJob] = field(default_factory=list)
 
@@ -53,11 +55,10 @@ def lock_batches(enqueueing: Enqueueing) -> None:
 
 def lock_keys(enqueueing: Enqueueing) -> None:
     """Lock the unique keys of the jobs; leave out those whose key another job has."""
-    keys = _keys(enqueueing.jobs)
-    if not any(keys):
+    if not any(enqueueing.keys):
         return
     unique = enqueueing.unique = UniqueEnqueue(
-        enqueueing.connection, enqueueing.dialect, enqueueing.jobs, keys,
+        enqueueing.connection, enqueueing.dialect, enqueueing.jobs, enqueueing.keys,
         refuses=enqueueing.refuses,
     )  # fmt: skip
     locked = unique.lock()
@@ -107,10 +108,11 @@ def enqueue(
 
     Raises ``BatchClosed`` or ``KeyTaken``, outside of the transaction: the caller's stays usable.
     """
-    if not any(job.batch_id is not None for job in jobs) and not any(_keys(jobs)):
+    keys = _keys(jobs)
+    if not any(keys) and all(job.batch_id is None for job in jobs):
         return insert_jobs(connection, dialect, jobs)
     enqueueing = dialect.in_transaction(
-        connection, lambda: run(Enqueueing(connection, dialect, jobs), ENQUEUEING)
+        connection, lambda: run(Enqueueing(connection, dialect, jobs, keys), ENQUEUEING)
     )
     if enqueueing.refused is not None:
         raise enqueueing.refused
@@ -121,7 +123,8 @@ def enqueue_with_outcome(
     connection: BaseDatabaseWrapper, dialect: Operations, jobs: Sequence[NewJob]
 ) -> list[EnqueuedJob]:
     """Enqueue jobs in the transaction of an outcome: none is refused."""
-    return run(Enqueueing(connection, dialect, jobs, refuses=False), ENQUEUEING).stored
+    enqueueing = Enqueueing(connection, dialect, jobs, _keys(jobs), refuses=False)
+    return run(enqueueing, ENQUEUEING).stored
 
 
 def insert_jobs(

@@ -28,14 +28,16 @@ from .operations import Operations
 from .portable import storable
 from .portable.models import rows_of
 from .present_rows import PresentRows
+from .ready import Ready
+from .records import Refused
 
 # Written out: each settlement of a worker sends it, and Django takes longer to compose it than most
 # databases to carry it out.
 END_BY_JOB = f"UPDATE {tables.MEMBERS} SET state = {{}} WHERE state = {{}} AND job_id IN ({{}})"
 
 
-class BatchClosed(Exception):
-    """Jobs were to be added to batches that have ended. Nothing was stored."""
+class BatchClosed(Refused):
+    """Jobs were to be added to batches that have ended."""
 
     def __init__(self, batch_ids: Collection[int]) -> None:
         super().__init__(f"batches {sorted(batch_ids)} have ended, or are gone")

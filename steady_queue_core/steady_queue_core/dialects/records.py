@@ -52,6 +52,15 @@ class EnqueuedJob(NamedTuple):
     #: Whether it is another job, which has the unique key of this one; the facade says so.
     is_duplicate: bool = False
 
+    @property
+    def is_new(self) -> bool:
+        """Whether a job was stored."""
+        return self.job_id is not None and not self.is_duplicate
+
+
+class Refused(Exception):
+    """Jobs were not to be enqueued. Nothing was stored."""
+
 
 class ProcessIdentity(NamedTuple):
     """A process. Names never repeat; a database that was restored may assign the same ids again."""

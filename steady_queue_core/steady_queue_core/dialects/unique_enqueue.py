@@ -15,7 +15,7 @@ from .operations import Operations
 from .portable import aware
 from .portable.replacing import NoPermit, has_begun, is_starting, replace_jobs
 from .ready import Ready
-from .records import EnqueuedJob, NewJob
+from .records import EnqueuedJob, NewJob, Refused
 from .unique_keys import UniqueKeys
 from .unique_latest import bounded, first_call
 
@@ -23,8 +23,8 @@ from .unique_latest import bounded, first_call
 LONGEST_WAIT, WAIT = 0.1, 0.005
 
 
-class KeyTaken(Exception):
-    """A job was not to be enqueued if another one has its key. Nothing was stored."""
+class KeyTaken(Refused):
+    """A job was not to be enqueued if another one has its key."""
 
     def __init__(self, number: int, key: str, job_id: int | None) -> None:
         super().__init__(f"the key {key!r} is taken by job {job_id}")

@@ -16,7 +16,6 @@ from ..compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultD
 from ..configuration import ConfigurationError
 from ..encoded_call import EncodedCall
 from ..features.keys import text_of_value
-from ..features.queue_limits.admission import Newcomer
 from ..payloads import PayloadCodec
 from ..tasks import current_batch
 from ..tasks.definition import SteadyQueueTask
@@ -165,9 +164,9 @@ class ShardedBackend(BaseTaskBackend):
         """Store encoded calls, those of one shard all or none. Raises ``PartlyEnqueued``."""
         return store(self.settings, calls)
 
-    def require_room(self, newcomers: Sequence[Newcomer], *, keep: bool = True) -> None:
+    def require_room(self, calls: Sequence[EncodedCall], *, keep: bool = True) -> None:
         """Take room in the queues of encoded calls, and ``keep`` it. Raises ``QueueFull``."""
-        require_room(self.settings, newcomers, keep=keep)
+        require_room(self.settings, calls, keep=keep)
 
     def place_of(self, result_id: str) -> tuple[SteadyQueueBackend, str]:
         """Return the backend that has the job of a result, and its id there.

@@ -9,7 +9,6 @@ from django.db import connections
 from ..compat import TaskResult
 from ..encoded_call import EncodedCall
 from ..errors import DuplicateTask, PartlyEnqueued
-from ..features.queue_limits.admission import Newcomer
 from .members import member
 from .options import ShardingOptions
 from .results import seen_from
@@ -58,11 +57,11 @@ def _require_all(
         shard = member(options, alias)
         if shard.stores_jobs:
             connections[shard.database].ensure_connection()
-    require_room(options, [Newcomer(call.task) for call in calls], keep=False)
+    require_room(options, calls, keep=False)
 
 
-def require_room(options: ShardingOptions, newcomers: Sequence[Newcomer], *, keep: bool) -> None:
+def require_room(options: ShardingOptions, calls: Sequence[EncodedCall], *, keep: bool) -> None:
     """Take room in the queues of encoded calls, and ``keep`` it. Raises ``QueueFull``."""
-    for alias in dict.fromkeys(each.task.backend for each in newcomers):
-        own = [each for each in newcomers if each.task.backend == alias]
+    for alias in dict.fromkeys(call.task.backend for call in calls):
+        own = [call for call in calls if call.task.backend == alias]
         member(options, alias).require_room(own, keep=keep)

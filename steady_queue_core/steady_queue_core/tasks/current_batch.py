@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
-from ..compat import InvalidTask, Task
+from ..compat import InvalidTask
+from ..features.batches.link import NAME, Link
+from ..features.calls import NOTHING, Facts
 
 
 class OpenBatch(NamedTuple):
@@ -46,16 +48,17 @@ def outside() -> Iterator[None]:
         _current.reset(token)
 
 
-def batch_of_call(backend: Any, task: Task) -> int | None:
-    """Return the batch that a call of ``task`` is added to. Raises ``InvalidTask`` if that is in
-    another database."""
+def at_call(call: Any, backend: Any) -> Facts:
+    """Add a call to the batch that is open. Raises ``InvalidTask`` if that is in another
+    database."""
     batch = _current.get()
     if batch is None or not backend.stores_jobs:
-        return None
+        return NOTHING
     if backend.database != batch.using:
         raise InvalidTask(
-            f"{task.module_path} stores its jobs in the database {backend.database!r}, and cannot "
-            f"be added to batch {batch.batch_id}, which is in {batch.using!r}. Enqueue it outside "
-            "of the batch, or use a backend on the same database."
+            f"{call.task.module_path} stores its jobs in the database {backend.database!r}, and "
+            f"cannot be added to batch {batch.batch_id}, which is in {batch.using!r}. Enqueue it "
+            "outside of the batch, or use a backend on the same database."
         )
-    return batch.batch_id
+    call.batch_id = batch.batch_id
+    return {NAME: Link(batch.batch_id).stored}

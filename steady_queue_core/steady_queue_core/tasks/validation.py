@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from inspect import iscoroutinefunction
+from typing import Any
 
 from ..arguments.signature import signature_of
 from ..compat import InvalidTask, Task
@@ -17,6 +18,7 @@ from ..timezones import to_due_time
 from .callbacks import require_callbacks
 from .copies import rebuilt
 from .metadata import NONE, JobMetadata
+from .registry import require_declared
 
 #: The modules of functions that are defined in a script, or in a shell.
 _OF_ONE_PROCESS = (
@@ -76,6 +78,15 @@ def require_valid(task: Task, default: Callable[[str], object] = _nothing) -> No
     for check in TASK_CHECKS:
         check(task, own, default)
     require_callbacks(task)
+
+
+def require_enqueueable(task: Task, backend: Any) -> None:
+    """Raise ``InvalidTask`` for a valid task that ``backend`` cannot enqueue: no worker has it, or
+    not what follows it. Once it can, that stays so. Raises ``ConfigurationError``."""
+    if backend.stores_jobs:
+        require_shared_module(task)
+    require_callbacks(task, backend)
+    require_declared(task)
 
 
 def require_shared_module(task: Task) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -13,16 +12,14 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from ..backend import SteadyQueueBackend
 from ..backend_options import BackendOptions
-from ..backend_results import duplicate_of
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
-from ..dialects import ClaimedJob, Ending, EnqueuedJob, KeyTaken, Outcome
+from ..dialects import ClaimedJob, Ending, Outcome
 from ..encoded_call import EncodedCall
-from ..features.queue_limits.lengths import Full, Wanted
 from ..models.job import parse_job_id
 from ..tasks.notes import Store
 from ..tasks.results import task_result_of
 from .attempts import perform
-from .memory import MemoryJob, State, memory_of
+from .memory import MemoryJob, memory_of
 from .memory_jobs import MemoryJobs
 from .memory_store import MemoryStore
 
@@ -68,21 +65,8 @@ class MemoryBackend(SteadyQueueBackend):
     def cancel(self, result_id: str) -> bool:
         return self.jobs.cancel(int(self.get_result(result_id).id))
 
-    def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
-        try:
-            return memory_of(self).enqueue([self.new_job(call) for call in calls])
-        except KeyTaken as taken:
-            raise duplicate_of(calls, taken, self.alias, self.results_of) from None
-
-    def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
-        memory = memory_of(self)
-        with memory.lock:
-            lengths = Counter(job.row.queue_name for job in memory.in_state(State.READY))
-        for each in wanted:
-            length = lengths[each.queue_name]
-            if length + max(1, each.jobs) > each.limit:
-                return Full(each, length)
-        return None
+    def _storage(self) -> tuple[Any, Any]:
+        return None, memory_of(self)
 
     def results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
         memory = memory_of(self)

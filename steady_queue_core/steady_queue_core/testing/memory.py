@@ -96,7 +96,17 @@ class Memory:
         job = self.jobs.get(job_id)
         return job if job and job.state is State.RUNNING and job.token == token else None
 
-    def enqueue(self, jobs: Sequence[NewJob], *, refuses: bool = True) -> list[EnqueuedJob]:
+    def ring_after_commit(self, connection: object, queue_names: Sequence[str]) -> None:
+        """Nobody has to be woken."""
+
+    def count_ready(self, connection: object, queue_name: str, limit: int) -> int:
+        """Count the ready jobs of a queue."""
+        with self.lock:
+            return sum(job.row.queue_name == queue_name for job in self.in_state(State.READY))
+
+    def enqueue(
+        self, connection: object, jobs: Sequence[NewJob], *, refuses: bool = True
+    ) -> list[EnqueuedJob]:
         """Keep jobs, all or none. Raises ``KeyTaken``; if none ``refuses``, a job whose key is
         taken becomes the one that has it."""
         with self.lock:

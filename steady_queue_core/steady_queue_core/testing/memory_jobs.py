@@ -118,7 +118,7 @@ class MemoryJobs:
             self.memory.admit()
         for each in (outcome.sequel or Sequel()).follow_ups:
             backend: Any = task_backends[each.job.backend_name]
-            [each.stored] = memory_of(backend).enqueue([each.job], refuses=False)
+            [each.stored] = memory_of(backend).enqueue(None, [each.job], refuses=False)
 
     def _write(self, job: MemoryJob, outcome: Outcome) -> None:
         """Store what an attempt leaves to its job."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ...compat import Task
 from ...configuration.module_settings import module_setting
 from ...durations import LONGEST
+from ..calls import NOTHING, Facts
 from ..declaring import TaskT, checked_key, declaring
 from ..keys import Key, checked_group, in_group, text_of
 from .stored import Limit
@@ -49,6 +50,12 @@ class ConcurrencyLimit:
     def group_of(self, task: Task) -> str:
         """Return the prefix that all keys of ``task`` share."""
         return task.module_path if self.group is None else self.group
+
+
+def at_call(call: Any, backend: Any) -> Facts:
+    """Give a call its limit. Raises ``InvalidTask``."""
+    call.limit = call.task.concurrency.of_call(call.task, call.args, call.kwargs)
+    return NOTHING
 
 
 def limits_concurrency(

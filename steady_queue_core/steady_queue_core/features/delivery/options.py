@@ -11,6 +11,7 @@ from ...compat import InvalidTask, Task
 from ...configuration.errors import suggest
 from ...configuration.option_fields import integer, option, optional
 from ...configuration.reader import Reader
+from ..calls import NOTHING, Facts
 from ..fact import are_texts, fact, is_count
 from ..option import Option
 
@@ -69,6 +70,22 @@ def require_deliverable(task: Task, facts: Any, default: Callable[[str], object]
             "max_crashes belongs to delivery='at_least_once': otherwise each crash uses up an "
             "attempt. Choose that delivery, or leave it out."
         )
+
+
+def delivery_of(task: Task, backend: Any) -> str | None:
+    """Return the delivery of the jobs of ``task``; ``None``: what is usual."""
+    facts: Any = getattr(task, "job_metadata", None)
+    own: str | None = None if facts is None else facts.delivery
+    default: str | None = backend.settings.delivery
+    return default if own is None else own
+
+
+def at_call(call: Any, backend: Any) -> Facts:
+    """Let a call have one attempt if its task says that its jobs start at most once. A backend that
+    says so has one attempt for all."""
+    if call.task.job_metadata.delivery == AT_MOST_ONCE:
+        call.max_attempts = 1
+    return NOTHING
 
 
 class DeliveryOptions(TypedDict, total=False):

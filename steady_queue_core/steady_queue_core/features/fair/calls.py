@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ...compat import Task
+from ..calls import NOTHING, Facts
 from ..key_options import CallKeyOption, key_field
 from ..keys import Key, shortened, text_of
+from .key import NAME
+from .of_database import fair_queues_in
 
 OPTION = "fair_key"
 #: What ``None`` means for a key.
@@ -37,6 +40,22 @@ class FairField:
 
 
 FIELD = key_field(OPTION, NO_KEY)
+
+
+def is_fair(backend: Any, queue_name: str) -> bool:
+    """Whether a queue of a backend shares its workers fairly among the keys of its jobs."""
+    # The queues of a database are fair for all backends that use it.
+    in_database = backend.stores_jobs
+    found = fair_queues_in(backend.database) if in_database else backend.settings.fair_queues
+    return found is not None and found.weight_of(queue_name) is not None
+
+
+def at_call(call: Any, backend: Any) -> Facts:
+    """Give a call in a fair queue its key, which its job keeps, too. Raises ``InvalidTask``."""
+    if not is_fair(backend, call.task.queue_name):
+        return NOTHING
+    call.fair_key = fair_key_of_call(call.task, call.args, call.kwargs)
+    return {NAME: call.fair_key}
 
 
 def fair_key_of_call(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 from ...compat import Task
 from ...durations import LONGEST
+from ..calls import NOTHING, Facts
 from ..declaring import TaskT, checked_key, declaring
 from ..keys import Key, checked_group, in_group, text_of
-from .stored import LARGEST_RATE, SHORTEST_PERIOD, JobRate
+from .stored import LARGEST_RATE, NAME, SHORTEST_PERIOD, JobRate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,12 @@ class RateLimit:
     def group_of(self, task: Task) -> str:
         """Return the prefix that all keys of ``task`` share."""
         return task.module_path if self.group is None else self.group
+
+
+def at_call(call: Any, backend: Any) -> Facts:
+    """Return the limit of a call as its job keeps it. Raises ``InvalidTask``."""
+    limit = call.task.rate.of_call(call.task, call.args, call.kwargs)
+    return NOTHING if limit is None else {NAME: limit.stored}
 
 
 def limits_rate(

@@ -11,8 +11,9 @@ from typing import Any
 from ...arguments import canonical
 from ...arguments.signature import signature_of
 from ...compat import InvalidTask, Task
+from ..calls import NOTHING, Facts
 from ..keys import in_group, text_of
-from .key import JobKey
+from .key import NAME, JobKey
 from .options import Unique
 
 
@@ -39,6 +40,12 @@ def key_of_call(
     group = task.module_path if unique.group is None else unique.group
     latest = unique.latest or timedelta(0)
     return JobKey(in_group(group, key), unique.until, unique.keep, unique.on_conflict, latest)
+
+
+def at_call(call: Any, backend: Any) -> Facts:
+    """Return the key of a call as its job keeps it. Raises ``InvalidTask``."""
+    key = key_of_call(call.task, call.args, call.kwargs, call.arguments)
+    return NOTHING if key is None else {NAME: key.stored}
 
 
 def _digest(task: Task, text: str) -> str:

@@ -12,6 +12,7 @@ from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending, FollowUp, Outcome, Sequel
 from ...encoded_call import EncodedCall
 from ...features.callbacks.options import Callback
+from ...features.fair.calls import is_fair
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED
@@ -164,7 +165,7 @@ def _as_described(callback: Callback, args: list[str]) -> FollowUp:
     arguments any more: it is stored, and whoever claims it finds out what is wrong."""
     task = task_of(callback.path, callback.backend, callback.queue_name, -callback.priority)
     backend = own_backend(callback.backend)
-    fair_key = "" if backend.is_fair(callback.queue_name) else None
+    fair_key = "" if is_fair(backend, callback.queue_name) else None
     metadata, text = JobMetadata(fair=fair_key).text(), arguments.encode_call(args, {})
     call = EncodedCall(task, args, {}, text, None, metadata, fair_key=fair_key)
     return FollowUp(backend.new_job(call), call)
