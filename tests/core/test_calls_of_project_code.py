@@ -44,8 +44,10 @@ EXEMPTED = {
     "steady_queue_core.hooks.on_internal_error.receiver": "is a receiver itself",
     "steady_queue_core.middleware.MiddlewareChain.inherited": "is called by contained() itself",
     "steady_queue_core.middleware._enqueue": "an exception is raised to who enqueues",
-    "steady_queue_core.processes.worker.executor.Executor._call": "what it raises ends the attempt",
-    "steady_queue_core.processes.worker.executor.Executor._acall": "likewise",
+    "steady_queue_core.processes.worker.running_attempt.RunningAttempt.call": (
+        "what it raises ends the attempt"
+    ),
+    "steady_queue_core.processes.worker.running_attempt.RunningAttempt.acall": "likewise",
     "steady_queue_core.tasks.steps.AttemptSteps._take": "a part of a task, called by the task",
     "steady_queue_core.tasks.steps.AttemptSteps.astep": "likewise",
     "steady_queue_core.testing.transactions._Block._commit": "is in the test's own call",

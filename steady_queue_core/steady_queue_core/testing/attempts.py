@@ -5,23 +5,20 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from inspect import iscoroutinefunction
-from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from ..compat import Task, task_started
+from ..compat import task_started
 from ..dialects import ClaimedJob
-from ..features.delivery.options import TRANSACTIONAL
 from ..logging import RunningTask, running_task
-from ..middleware import QuietCall
 from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
 from ..processes.worker.callbacks import with_callback
 from ..processes.worker.refusals import refusal_of
 from ..processes.worker.signal_sender import send_signals
-from ..processes.worker.task_transaction import only_writes_to
+from ..processes.worker.task_transaction import is_transactional, only_writes_to
 from ..tasks.results import task_of
 from ..tasks.task_signals import send_task_signal
 from .jobs import Jobs
@@ -44,6 +41,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, present: datetime | None) -> RunResult:
     # The stand-in for an unregistered task raises the same error as a worker.
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
     attempt = Attempt(claim, task, jobs.backend_of(claim), jobs.worker, clock.now(), now=now)
+    is_coroutine = iscoroutinefunction(task.func)
     if claim.is_cancelled:
         return attempt.cancelled(clock.now())
     if (refused := refusal_of(claim, claim.claimed_at)) is not None:
@@ -53,11 +51,11 @@ def _run(jobs: Jobs, claim: ClaimedJob, present: datetime | None) -> RunResult:
     try:
         with as_a_worker_would():
             attempt.decode()
-            if task.takes_context and iscoroutinefunction(task.func):
+            if task.takes_context and is_coroutine:
                 attempt.notes.load()
             send_task_signal(task_started, type(attempt.backend), attempt.task_result)
             with _transaction_of(attempt):
-                value = _call(task, attempt)
+                value = async_to_sync(attempt.acall)() if is_coroutine else attempt.call()
     except KeyboardInterrupt:
         raise  # Ctrl-C in the test runner.
     except BaseException as error:
@@ -70,7 +68,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, present: datetime | None) -> RunResult:
 
 def _transaction_of(attempt: Attempt) -> AbstractContextManager[None]:
     """Return the transaction that the task is part of, if it is delivered transactionally."""
-    if attempt.metadata.delivery != TRANSACTIONAL:
+    if not is_transactional(attempt):
         return nullcontext()
     backend = attempt.backend
     if backend.stores_jobs:
@@ -79,23 +77,3 @@ def _transaction_of(attempt: Attempt) -> AbstractContextManager[None]:
     # Jobs in memory need no database; only one that the test uses is looked at.
     opened = connections[using].in_atomic_block
     return in_a_transaction(using) if opened else only_writes_to(using)
-
-
-def _call(task: Task, attempt: Attempt) -> Any:
-    """Call the task, through the middleware of its backend if there is any, and end its steps."""
-    chain = attempt.backend.middleware
-    run = QuietCall(task.func, *attempt.positional_args(), **attempt.kwargs)
-    if iscoroutinefunction(task.func):
-        return async_to_sync(_await)(attempt, run)
-    try:
-        return run() if chain is None else chain.execute(attempt.context, run)
-    finally:
-        attempt.await_steps()
-
-
-async def _await(attempt: Attempt, run: QuietCall) -> Any:
-    chain = attempt.backend.middleware
-    try:
-        return await (run() if chain is None else chain.aexecute(attempt.context, run))
-    finally:
-        await attempt.stop_steps()

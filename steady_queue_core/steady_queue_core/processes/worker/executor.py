@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from inspect import iscoroutinefunction
-from typing import Any
 
 from asgiref.sync import sync_to_async
 
@@ -20,18 +19,15 @@ from ...dialects import ClaimedJob, Ending
 from ...errors import (
     NotRepeatedError,
     TaskTimeout,
-    UndeliverableError,
     UnregisteredTaskError,
 )
-from ...features.delivery.options import AT_MOST_ONCE, TRANSACTIONAL
+from ...features.delivery.options import AT_MOST_ONCE
 from ...features.time_limits.options import TimeLimit
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, about, get_logger, running_task
-from ...middleware import QuietCall
 from ...project_code import contained
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.copies import rebuilt
-from ...tasks.definition import SteadyQueueTask
 from ...tasks.metadata import delivery_of
 from ...tasks.registry import find_task
 from ...tasks.results import task_of
@@ -46,11 +42,10 @@ from ..base.database import DatabaseClock
 from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
 from .attempt import Attempt, RunResult
-from .callbacks import with_callback
 from .forked_copies import end_if_copy
 from .interruptions import Reason
 from .refusals import StartClock, refusal_of
-from .task_transaction import NotBegun, TaskTransaction
+from .task_transaction import is_transactional, refuse_transaction, run_in_transaction
 from .time_limits import longest_of, time_limit_of
 from .time_outs import exceeded
 
@@ -60,9 +55,6 @@ task_logger = get_logger(OF_TASKS)
 #: Most tasks that are cached, and most unknown tasks that are remembered as logged.
 MOST_TASKS, MOST_UNKNOWN_TASKS = 10_000, 1_000
 
-#: Seconds until a job is tried again whose transaction could not begin.
-BUSY_PAUSE = 1.0
-
 #: Cached, because the check takes as long as everything else that is done with a claim.
 _is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
 
@@ -70,16 +62,6 @@ _is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
 def is_coroutine(task: Task) -> bool:
     """Whether the task runs on the event loop."""
     return _is_coroutine(task.func)
-
-
-def _function_of(task: Task) -> Callable[..., Any]:
-    """Return what runs a task that is no coroutine. ``Task.call`` asks each time whether it is."""
-    return task.func if type(task) is SteadyQueueTask else task.call
-
-
-def _coroutine_function_of(task: Task) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Return what runs a task that is a coroutine. ``Task.acall`` asks each time whether it is."""
-    return task.func if type(task) is SteadyQueueTask else task.acall
 
 
 class Executor:
@@ -260,9 +242,9 @@ class Executor:
             if self.audience.hears(task_started):
                 send_task_signal(task_started, type(attempt.backend), attempt.task_result)
             # Most jobs have no metadata.
-            if claim.metadata is not None and attempt.metadata.delivery == TRANSACTIONAL:
-                return self._run_in_transaction(attempt, task)
-            value = self._call(attempt, task)
+            if claim.metadata is not None and is_transactional(attempt):
+                return self._run_in_transaction(attempt)
+            value = attempt.call(self._as_raised)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
@@ -281,72 +263,23 @@ class Executor:
                 extra=about("worker.connection_broken"),
             )
 
-    def _call(self, attempt: Attempt, task: Task) -> Any:
-        """Call the function of a task, through the middleware of its backend if there is any."""
-        function, chain = _function_of(task), attempt.backend.middleware
-        if chain is None and not task.takes_context:
-            return function(*attempt.args, **attempt.kwargs)
-        try:
-            if chain is None:
-                return function(*attempt.positional_args(), **attempt.kwargs)
-            attempt.interpret = partial(self._as_raised, attempt.claim)
-            run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
-            return chain.execute(attempt.context, run)
-        finally:
-            attempt.await_steps()
-
-    async def _acall(self, attempt: Attempt, task: Task) -> Any:
-        """Async version of :meth:`_call`."""
-        function, chain = _coroutine_function_of(task), attempt.backend.middleware
-        if chain is None and not task.takes_context:
-            return await function(*attempt.args, **attempt.kwargs)
-        try:
-            if chain is None:
-                return await function(*attempt.positional_args(), **attempt.kwargs)
-            attempt.interpret = partial(self._as_raised, attempt.claim)
-            run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
-            return await chain.aexecute(attempt.context, run)
-        finally:
-            await attempt.stop_steps()
-
-    def _run_in_transaction(self, attempt: Attempt, task: Task) -> RunResult:
+    def _run_in_transaction(self, attempt: Attempt) -> RunResult:
         """Run a task and settle its job in one transaction."""
-        claim = attempt.claim
 
         def work() -> RunResult:
             try:
-                value = self._call(attempt, task)
+                value = attempt.call(self._as_raised)
             except BaseException as error:
                 # Before a rollback on the connection that it shares.
                 end_if_copy(self.pid, error)
                 raise
-            return with_callback(self._succeeded(attempt, value), claim)
+            return self._succeeded(attempt, value)
 
         def seal() -> None:
-            if reason := self.end_interruptions(claim.job_id):
+            if reason := self.end_interruptions(attempt.claim.job_id):
                 raise reason
 
-        try:
-            return TaskTransaction(self._database_of(attempt)).run(work, seal)
-        except NotBegun:
-            return RunResult(outcomes.postponed(claim, claim.errors, BUSY_PAUSE))
-        except BaseException:
-            attempt.forget_end()
-            raise
-
-    def _database_of(self, attempt: Attempt) -> str:
-        """Return the alias of the database that a job is in. Raises ``UndeliverableError`` if its
-        backend stores jobs elsewhere: then a row says so that was tampered with, or settings of
-        the past."""
-        using = attempt.backend.database
-        if self.using is not None and using != self.using:
-            raise UndeliverableError(
-                f"The job is in the database {self.using!r}, but its backend "
-                f"{attempt.claim.backend_name!r} stores jobs in {using!r}: a task that is "
-                "delivered transactionally cannot tell which of them it writes to. Enqueue it "
-                "again."
-            )
-        return using
+        return run_in_transaction(attempt, work, seal)
 
     async def aprepared(self, claim: ClaimedJob, task: Task) -> Attempt:
         """Return an attempt that has looked up what its coroutine cannot await."""
@@ -363,14 +296,14 @@ class Executor:
         self._note_begin(claim)
         attempt = attempt or self._new_attempt(claim, task)
         with running_coroutine(running_of(claim)):
-            return await self._arun(attempt, task)
+            return await self._arun(attempt)
 
     async def atidy(self) -> None:
         """Async version of :meth:`tidy`, which waits for the thread that runs coroutines'
         queries."""
         await atidy_connections(fresh=self.fresh_connections)
 
-    async def _arun(self, attempt: Attempt, task: Task) -> RunResult:
+    async def _arun(self, attempt: Attempt) -> RunResult:
         try:
             if attempt.needs_models:
                 await sync_to_async(attempt.decode)()
@@ -378,13 +311,10 @@ class Executor:
                 attempt.decode()
             if self.audience.hears(task_started):
                 await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            if attempt.claim.metadata is not None and attempt.metadata.delivery == TRANSACTIONAL:
-                raise UndeliverableError(
-                    "The job is to be delivered transactionally, but its task is a coroutine now. "
-                    "Make it a function again, or enqueue the job again."
-                )
+            if attempt.claim.metadata is not None:
+                refuse_transaction(attempt)
             await self._aload(attempt)
-            value = await self._acall(attempt, task)
+            value = await attempt.acall(self._as_raised)
         except BaseException as error:
             return self._failed(attempt, error)
         else:

@@ -16,6 +16,8 @@ from ...dialects import ClaimedJob, Link
 from ...features.at_work import meaning_of
 from ...features.attempt_ending import AttemptEnding
 from ...features.meaning import EndedJob, Meaning
+from ...middleware import QuietCall
+from ...tasks.definition import SteadyQueueTask
 from ...tasks.metadata import JobMetadata, delivery_of
 from ...tasks.notes import AttemptNotes
 from ...tasks.outbox import Outbox
@@ -31,13 +33,16 @@ from .time_limits import time_limit_of
 if TYPE_CHECKING:
     from ...backend import SteadyQueueBackend
 
+Interpret = Callable[[ClaimedJob, BaseException], BaseException]
+"""Returns what an error stands for that leaves the task of a job; raises it if the worker stops."""
+
 
 class RunningAttempt:
-    """The state of an attempt; the caller runs the task."""
+    """The state of an attempt, and the call of its task."""
 
     __slots__ = (
-        "_call", "_delay", "_metadata", "_notes", "_now", "_outbox", "_task_result", "args",
-        "backend", "claim", "interpret", "kwargs", "started_at", "task", "using", "worker",
+        "_call", "_delay", "_interpret", "_metadata", "_notes", "_now", "_outbox", "_task_result",
+        "args", "backend", "claim", "kwargs", "started_at", "task", "using", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -68,8 +73,7 @@ class RunningAttempt:
         self._outbox: Outbox | None = None
         #: What the task stores while it runs, if it was given a context.
         self._notes: AttemptNotes | None = None
-        #: Returns what an error that leaves the task stands for; raises it if the worker stops.
-        self.interpret: Callable[[BaseException], BaseException] | None = None
+        self._interpret: Interpret | None = None
         #: The error that was asked about last, and the seconds until the next attempt.
         self._delay: tuple[BaseException, float | None] | None = None
 
@@ -117,7 +121,42 @@ class RunningAttempt:
         with suppress(DeserializationError):
             self.args, self.kwargs = self._call.decode_without_models()
 
-    def positional_args(self) -> list[Any]:
+    def call(self, interpret: Interpret | None = None) -> Any:
+        """Call the function of the task, through the middleware of its backend if there is any."""
+        task, chain = self.task, self.backend.middleware
+        # ``Task.call`` asks each time whether it is a coroutine.
+        function = task.func if type(task) is SteadyQueueTask else task.call
+        if chain is None and not task.takes_context:
+            return function(*self.args, **self.kwargs)
+        try:
+            if chain is None:
+                return function(*self._positional_args(), **self.kwargs)
+            self._interpret = interpret
+            run = QuietCall(function, *self._positional_args(), **self.kwargs)
+            return chain.execute(self.context, run)
+        finally:
+            # Other threads of the task may still take steps.
+            if self._notes is not None and (steps := self._notes.running_steps) is not None:
+                steps.await_ends()
+
+    async def acall(self, interpret: Interpret | None = None) -> Any:
+        """Async version of :meth:`call`, for a task that is a coroutine."""
+        task, chain = self.task, self.backend.middleware
+        function = task.func if type(task) is SteadyQueueTask else task.acall
+        if chain is None and not task.takes_context:
+            return await function(*self.args, **self.kwargs)
+        try:
+            if chain is None:
+                return await function(*self._positional_args(), **self.kwargs)
+            self._interpret = interpret
+            run = QuietCall(function, *self._positional_args(), **self.kwargs)
+            return await chain.aexecute(self.context, run)
+        finally:
+            # Steps may run beside the coroutine, which has ended.
+            if self._notes is not None and (steps := self._notes.running_steps) is not None:
+                await steps.stop()
+
+    def _positional_args(self) -> list[Any]:
         """Return the positional arguments, preceded by the context if the task takes it."""
         if not self.task.takes_context:
             return self.args
@@ -164,9 +203,9 @@ class RunningAttempt:
         """Return how the attempt ends if ``error`` leaves the task; ``None``: it returns."""
         if error is None:
             return AttemptEnding.FINISHED
-        if self.interpret is not None:
+        if self._interpret is not None:
             try:
-                error = self.interpret(error)
+                error = self._interpret(self.claim, error)
             except BaseException:
                 return AttemptEnding.RELEASED
         meaning = self._meaning_of(error)
@@ -189,16 +228,6 @@ class RunningAttempt:
                 delivery=delivery_of(self.claim),
             )
         return self._notes
-
-    def await_steps(self) -> None:
-        """Wait for the steps that other threads of the task take."""
-        if self._notes is not None and (steps := self._notes.running_steps) is not None:
-            steps.await_ends()
-
-    async def stop_steps(self) -> None:
-        """End the steps that run beside the coroutine, which has ended."""
-        if self._notes is not None and (steps := self._notes.running_steps) is not None:
-            await steps.stop()
 
     def forget_end(self) -> None:
         """Forget what the result of a task says that has returned, but was rolled back."""

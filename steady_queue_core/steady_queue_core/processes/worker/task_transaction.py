@@ -12,10 +12,18 @@ from django.db import Error, connections
 from django.db.transaction import TransactionManagementError, on_commit
 
 from ...dialects import Ending, dialect_for
-from ...errors import OutsideTransactionError, RollbackRequestedError, TransactionEndedError
+from ...errors import (
+    OutsideTransactionError,
+    RollbackRequestedError,
+    TransactionEndedError,
+    UndeliverableError,
+)
+from ...features.delivery.options import TRANSACTIONAL
 from ...logging import about, get_logger
 from ..base.execute_wrappers import add_wrapper
-from .attempt import RunResult
+from . import outcomes
+from .attempt import Attempt, RunResult
+from .callbacks import with_callback
 from .sql_writes import is_write
 
 logger = get_logger("steady_queue.worker")
@@ -29,6 +37,54 @@ MARKED = (
     "The task has returned, but its transaction is marked for a rollback: everything was rolled "
     "back. Raise an exception instead; put atomic() around what may fail in the database."
 )
+
+
+#: Seconds until a job is tried again whose transaction could not begin.
+BUSY_PAUSE = 1.0
+
+
+def is_transactional(attempt: Attempt) -> bool:
+    """Whether a task and the outcome of its job are one transaction."""
+    return attempt.metadata.delivery == TRANSACTIONAL
+
+
+def refuse_transaction(attempt: Attempt) -> None:
+    """Raise ``UndeliverableError`` if a task that is a coroutine is to be part of a transaction."""
+    if is_transactional(attempt):
+        raise UndeliverableError(
+            "The job is to be delivered transactionally, but its task is a coroutine now. Make it "
+            "a function again, or enqueue the job again."
+        )
+
+
+def run_in_transaction(
+    attempt: Attempt, work: Callable[[], RunResult], seal: Callable[[], None]
+) -> RunResult:
+    """Run the task of an attempt by ``work``, and settle its job with what follows from that, in
+    one transaction; see :meth:`TaskTransaction.run`. Raises ``UndeliverableError``."""
+    claim = attempt.claim
+    try:
+        transaction = TaskTransaction(_database_of(attempt))
+        return transaction.run(lambda: with_callback(work(), claim), seal)
+    except NotBegun:
+        return RunResult(outcomes.postponed(claim, claim.errors, BUSY_PAUSE))
+    except BaseException:
+        attempt.forget_end()
+        raise
+
+
+def _database_of(attempt: Attempt) -> str:
+    """Return the alias of the database that a job is in. Raises ``UndeliverableError`` if its
+    backend stores jobs elsewhere: then a row says so that was tampered with, or settings of the
+    past."""
+    using = attempt.backend.database
+    if attempt.using is not None and using != attempt.using:
+        raise UndeliverableError(
+            f"The job is in the database {attempt.using!r}, but its backend "
+            f"{attempt.claim.backend_name!r} stores jobs in {using!r}: a task that is delivered "
+            "transactionally cannot tell which of them it writes to. Enqueue it again."
+        )
+    return using
 
 
 class NotBegun(Exception):
