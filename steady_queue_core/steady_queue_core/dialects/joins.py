@@ -28,7 +28,6 @@ from .operations import Operations
 from .portable import storable
 from .portable.models import rows_of
 from .present_rows import PresentRows
-from .ready import Ready
 from .records import Refused
 
 # Written out: each settlement of a worker sends it, and Django takes longer to compose it than most
