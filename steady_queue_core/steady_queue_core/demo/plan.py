@@ -38,6 +38,9 @@ class Planned:
     #: Whether it is cancelled while it runs.
     is_cancelled: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.name} #{self.result_id}"
+
     @property
     def job_id(self) -> int:
         return int(self.result_id)

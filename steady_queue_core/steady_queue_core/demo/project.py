@@ -82,6 +82,10 @@ class Project:
         call_command("migrate", verbosity=0)
         connections.close_all()
 
+    def last_written(self) -> list[str]:
+        """Return the last lines that the supervisor and its processes have written."""
+        return self.supervisor_log.read_text(errors="replace").splitlines()[-40:]
+
     def remove(self) -> None:
         """Delete the folder."""
         for _ in range(REMOVALS):

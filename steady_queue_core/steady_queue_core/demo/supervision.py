@@ -9,7 +9,6 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 
 from ..processes.base import system
 from .project import Project
@@ -21,24 +20,20 @@ START, PERIOD = 15.0, 0.05
 
 
 class Supervision:
-    """Starts the supervisor on entry and stops it on exit."""
+    """A supervisor that was started."""
 
     def __init__(self, project: Project) -> None:
-        self.project = project
-
-    def __enter__(self) -> Supervision:
         sys.stdout.flush()  # The supervisor says what it runs on the same output.
-        with self.project.supervisor_log.open("wb") as log:
+        with project.supervisor_log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "manage.py", "steady_queue"],
-                cwd=self.project.folder,
+                cwd=project.folder,
                 stdin=subprocess.DEVNULL,
                 stderr=log,
                 # Ctrl-C is for us; we stop it. Should we be killed, the system does.
                 start_new_session=True,
                 preexec_fn=partial(system.signal_on_parent_death, os.getpid()),
             )
-        return self
 
     def await_worker(self) -> None:
         """Wait until a worker is registered, so that the supervisor's banner comes first."""
@@ -65,12 +60,8 @@ class Supervision:
             os.killpg(self._process.pid, signal.SIGKILL)
             return self._process.wait()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Stop the supervisor, if it runs, and what it may have left."""
         if self.exit_code is None:
             self.stop()
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from ..batches.handle import BatchHandle
 from ..compat import TaskResult, TaskResultDoesNotExist, TaskResultStatus, task_backends
 from ..models import ClaimedExecution, Job, Process, ReadyExecution, RecurringExecution
 from .effects import Run, most_at_once
@@ -66,19 +67,17 @@ class Verdict:
     def _runs_of(self, each: Planned) -> list[Run]:
         return [run for run in self.runs if (run.name, run.number) == (each.name, each.number)]
 
+    def _named(self, name: str) -> list[Run]:
+        return [run for run in self.runs if run.name == name]
+
     def _all_done(self) -> str:
         good = [each for each in self.planned if each.succeeds]
         queues = Job.objects.filter(pk__in=[each.job_id for each in good]).values("queue_name")
         for each in good:
-            result = _result(each)
-            _expect(
-                result.status == TaskResultStatus.SUCCESSFUL,
-                f"{each.name} #{each.result_id} is {result.status.name}, not SUCCESSFUL",
-            )
+            result = _ended(each, TaskResultStatus.SUCCESSFUL)
             _expect(
                 result.return_value == each.number,
-                f"{each.name} #{each.result_id} returned {result.return_value!r}, "
-                f"not {each.number}",
+                f"{each} returned {result.return_value!r}, not {each.number}",
             )
             self._expect_runs(each)
         return (
@@ -88,32 +87,25 @@ class Verdict:
 
     def _expect_runs(self, each: Planned) -> None:
         runs = len(self._runs_of(each))
-        _expect(
-            runs == each.runs, f"{each.name} #{each.result_id} ran {runs} times, not {each.runs}"
-        )
+        _expect(runs == each.runs, f"{each} ran {runs} times, not {each.runs}")
 
     def _failed_for_good(self) -> str:
         bad = self._of("broken")
         for each in bad:
-            result = _result(each)
-            _expect(
-                result.status == TaskResultStatus.FAILED,
-                f"{each.name} #{each.result_id} is {result.status.name}, not FAILED",
-            )
-            _expect_errors(each, result, ["builtins.ValueError"] * each.runs)
+            _ended(each, TaskResultStatus.FAILED)
+            _expect_errors(each, ["builtins.ValueError"] * each.runs)
             self._expect_runs(each)
         return f"{len(bad)} task failed for good, as planned, after {bad[0].runs} attempts"
 
     def _retried(self) -> str:
         flaky = self._of("flaky")
         for each in flaky:
-            _expect_errors(each, _result(each), ["builtins.ConnectionError"] * (each.runs - 1))
+            _expect_errors(each, ["builtins.ConnectionError"] * (each.runs - 1))
             for earlier, later in pairwise(self._runs_of(each)):
                 pause = later.began - earlier.ended
                 _expect(
                     pause >= BACKOFF - TOLERANCE,
-                    f"{each.name} #{each.result_id} ran again after {pause:.3f} s, "
-                    f"before its back-off of {BACKOFF} s",
+                    f"{each} ran again after {pause:.3f} s, before its back-off of {BACKOFF} s",
                 )
         return f"{len(flaky)} tasks failed twice, each waited {BACKOFF} s, then succeeded"
 
@@ -121,8 +113,8 @@ class Verdict:
         [converted] = self._of("convert")
         result: Any = _result(converted)
         told = result.progress
-        _expect(told is not None, f"convert #{converted.result_id} has told no progress")
-        _expect(told.percent == 100, f"convert #{converted.result_id} has told {told} last")
+        _expect(told is not None, f"{converted} has told no progress")
+        _expect(told.percent == 100, f"{converted} has told {told} last")
         return (
             f"1 task failed half-way, resumed at its checkpoint, and told its progress: "
             f"{told.done} of {told.total} {told.text}"
@@ -131,24 +123,23 @@ class Verdict:
     def _cancelled(self) -> str:
         cancelled = [each for each in self.planned if each.is_cancelled]
         for each in cancelled:
-            result = _result(each)
-            _expect_errors(each, result, ["steady_queue_core.errors.TaskCancelled"])
+            _expect_errors(each, ["steady_queue_core.errors.TaskCancelled"])
             self._expect_runs(each)
         return f"{len(cancelled)} task was cancelled while it ran"
 
     def _timed_out(self) -> str:
         [stalled] = self._of("stall")
-        _expect_errors(stalled, _result(stalled), ["steady_queue_core.errors.TaskTimeout"])
+        _expect_errors(stalled, ["steady_queue_core.errors.TaskTimeout"])
         [run] = self._runs_of(stalled)
         took = run.ended - run.began
-        _expect(took < LATEST_END, f"stall #{stalled.result_id} was ended after {took:.1f} s")
+        _expect(took < LATEST_END, f"{stalled} was ended after {took:.1f} s")
         return f"1 task that never ends was ended by its time-out of 0.5 s, after {took:.1f} s"
 
     def _delayed(self) -> str:
         late = []
         for each in self._of("remind"):
             enqueued_at, runs = _result(each).enqueued_at, self._runs_of(each)
-            _expect(bool(runs), f"remind #{each.result_id} did not run")
+            _expect(bool(runs), f"{each} did not run")
             assert enqueued_at is not None
             late.append(runs[0].began - (enqueued_at + DELAY).timestamp())
         _expect(
@@ -163,7 +154,7 @@ class Verdict:
         )
 
     def _coroutines(self) -> str:
-        runs = [run for run in self.runs if run.name == "fetch"]
+        runs = self._named("fetch")
         most = most_at_once(runs)
         _expect(
             most > self.threads,
@@ -176,9 +167,7 @@ class Verdict:
         )
 
     def _batch(self) -> str:
-        batch = self.together.batch
-        batch.refresh()
-        _expect(batch.status == "succeeded", f"the batch is {batch.status}, not succeeded")
+        _expect_status("batch", self.together.batch, "succeeded")
         packed, shipped = self._named("pack"), self._named("ship")
         _expect(len(packed) == PACKED, f"{len(packed)} jobs of the batch ran, not {PACKED}")
         _expect(len(shipped) == 1, f"the callback of the batch ran {len(shipped)} times")
@@ -189,22 +178,17 @@ class Verdict:
         return f"a batch of {PACKED} tasks ended, and then its callback ran, once"
 
     def _workflow(self) -> str:
-        workflow = self.together.workflow
-        workflow.refresh()
-        _expect(workflow.status == "failed", f"the workflow is {workflow.status}, not failed")
+        _expect_status("workflow", self.together.workflow, "failed")
         ran = [(run.name, run.number) for run in self.runs if run.name in WORKFLOW]
         expected = [("weigh", WEIGHED), ("charge", 10 * WEIGHED), ("dun", 0)]
         _expect(ran == expected, f"the workflow ran {ran}, not {expected}")
         return "a workflow passed a result on, and took its branch for failures, not the other one"
 
-    def _named(self, name: str) -> list[Run]:
-        return [run for run in self.runs if run.name == name]
-
     def _schedule(self) -> str:
         slots = list(RecurringExecution.objects.filter(task_key="tick").order_by("run_at"))
         jobs = Job.objects.in_bulk([slot.job_id for slot in slots])
         done = [slot for slot in slots if slot.job_id in jobs and jobs[slot.job_id].finished_at]
-        runs = [run for run in self.runs if run.name == "tick"]
+        runs = self._named("tick")
         _expect(len(done) >= TICKS, f"the schedule ran {len(done)} times, not {TICKS}")
         _expect(len(jobs) == len(slots), f"{len(slots)} slots have {len(jobs)} jobs")
         # The stop may come between the enqueue of the last one and its run.
@@ -235,11 +219,23 @@ def _expect(holds: bool, otherwise: str) -> None:
         raise Different(otherwise)
 
 
-def _expect_errors(each: Planned, result: TaskResult, expected: Iterable[str]) -> None:
-    found = [error.exception_class_path for error in result.errors]
+def _ended(each: Planned, status: TaskResultStatus) -> TaskResult:
+    """Return the result of a task, which has to have this status."""
+    result = _result(each)
+    _expect(result.status == status, f"{each} is {result.status.name}, not {status.name}")
+    return result
+
+
+def _expect_status(kind: str, batch: BatchHandle, status: str) -> None:
+    batch.refresh()
+    _expect(batch.status == status, f"the {kind} is {batch.status}, not {status}")
+
+
+def _expect_errors(each: Planned, expected: Iterable[str]) -> None:
+    found = [error.exception_class_path for error in _result(each).errors]
     _expect(
         found == list(expected),
-        f"{each.name} #{each.result_id} has the errors {', '.join(found) or 'none'}",
+        f"{each} has the errors {', '.join(found) or 'none'}",
     )
 
 
@@ -247,4 +243,4 @@ def _result(each: Planned) -> TaskResult:
     try:
         return task_backends["default"].get_result(each.result_id)
     except TaskResultDoesNotExist:
-        raise Different(f"{each.name} #{each.result_id} is lost") from None
+        raise Different(f"{each} is lost") from None

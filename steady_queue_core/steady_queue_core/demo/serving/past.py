@@ -16,7 +16,7 @@ DAY, WEEK = 24 * 60, 7 * 24 * 60
 MINUTES = 90
 #: No other process has these numbers.
 WRITER, NOBODY = 1, 0
-#: So many durations stand for those of an hour.
+#: So many durations stand for those of a row.
 EXAMPLES = 50
 #: Minutes ago in which the payments were in trouble, today and yesterday.
 TROUBLE = (range(22, 27), range(DAY - 200, DAY - 80))
@@ -37,28 +37,34 @@ def invent() -> None:
 def _minutes(first: int, present: int) -> Iterator[Statistic]:
     part = time.time() % 60 / 60
     for minute in range(first, present + 1):
-        length = part if minute == present else 1
-        for traffic in (*ENQUEUED, *OTHERS):
-            share = busyness(minute) * _share_of_day(present - minute)
-            number = _number(traffic.per_minute * length * share)
-            if number:
-                is_troubled = _is_troubled(traffic, present - minute)
-                tally = _tally(traffic, number, is_troubled=is_troubled)
-                yield _row(MINUTE, minute, WRITER, traffic, tally)
+        length = busyness(minute) * (part if minute == present else 1)
+        yield from _rows(MINUTE, minute, WRITER, present - minute, length)
 
 
 def _hours(present: int, end: int) -> Iterator[Statistic]:
     for hour in range(end - WEEK, end, HOUR):
         age = present - hour
         span = RECENT_HOUR if age < KEPT[MINUTE] else HOUR
-        for traffic in (*ENQUEUED, *OTHERS):
-            number = _number(HOUR * traffic.per_minute * _share_of_day(age))
-            examples = min(number, EXAMPLES)
-            if examples:
-                is_troubled = _is_troubled(traffic, age)
-                tally = _tally(traffic, examples, is_troubled=is_troubled)
-                _multiply(tally, number / examples)
-                yield _row(span, hour, NOBODY, traffic, tally)
+        yield from _rows(span, hour, NOBODY, age, HOUR)
+
+
+def _rows(span: int, minute: int, writer: int, age: int, length: float) -> Iterator[Statistic]:
+    """Yield the rows of all tasks, for so many usual minutes."""
+    for traffic in (*ENQUEUED, *OTHERS):
+        number = _number(traffic.per_minute * length * _share_of_day(age))
+        examples = min(number, EXAMPLES)
+        if examples:
+            tally = _tally(traffic, examples, is_troubled=_is_troubled(traffic, age))
+            _multiply(tally, number / examples)
+            yield Statistic(
+                span=span,
+                minute=minute,
+                stored_minute=minute,
+                queue_name=traffic.queue,
+                task_path=traffic.path,
+                writer=writer,
+                **tally.values(),
+            )
 
 
 def _samples(present: int) -> Iterator[Sample]:
@@ -117,15 +123,3 @@ def _multiply(tally: Tally, factor: float) -> None:
         setattr(tally, name, round(getattr(tally, name) * factor))
     for name in HISTOGRAMS:
         setattr(tally, name, [round(each * factor) for each in getattr(tally, name)])
-
-
-def _row(span: int, minute: int, writer: int, traffic: Traffic, tally: Tally) -> Statistic:
-    return Statistic(
-        span=span,
-        minute=minute,
-        stored_minute=minute,
-        queue_name=traffic.queue,
-        task_path=traffic.path,
-        writer=writer,
-        **tally.values(),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..project import Project
+from .server import Server
 
 #: The name of the only user. There is no password.
 USER = "demo"
@@ -67,9 +68,10 @@ class Shop(Project):
     settings = SETTINGS
     settings_module = "mysite.served"
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, server: Server) -> None:
         super().__init__()
-        self._port = port
+        #: What serves its pages.
+        self.server = server
 
     @property
     def tasks(self) -> str:
@@ -77,7 +79,7 @@ class Shop(Project):
 
     def make(self) -> None:
         super().make()
-        text = SERVED.format(port=self._port)
+        text = SERVED.format(port=self.server.server_port)
         (self.folder / "mysite" / "served.py").write_text(text)
 
     def enter(self) -> None:

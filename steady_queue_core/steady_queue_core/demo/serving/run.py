@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
+from contextlib import closing
 
-from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 
 from ...printable import printable_lines
-from ..interruption import asking, interrupt_at_signals, raise_if_asked
+from ..interruption import asking, raise_if_asked
+from ..performance import perform, refuse, say_if_heard
 from ..supervision import Supervision
 from .project import Shop
-from .server import ADDRESS, PortUnavailable, Server
+from .server import ADDRESS, Server
 
 #: Seconds between two looks at what is due, and whether all parts are alive.
 PERIOD = 0.25
 #: How many steps of the load may fail in succession: the database may be busy.
 MOST_FAILURES = 20
-#: The shell's exit status for a program that Ctrl-C ended.
-INTERRUPTED = 130
-
-NO_FORK = (
-    "this system cannot fork processes, which the queue's supervisor does. Linux, macOS and the "
-    "BSDs can."
-)
 
 
 class PartEnded(Exception):
@@ -38,46 +31,28 @@ def serve(*, keep: bool, port: int, seconds: float | None) -> int:
 
     Without a ``port``, 0, a free one is used.
     """
-    if not hasattr(os, "fork"):
-        return _refuse(NO_FORK)
-    interrupt_at_signals()
-    try:
-        server = Server(port)
-    except PortUnavailable as error:
-        return _refuse(str(error))
-    project = Shop(server.server_port)
-    try:
-        from ... import compat  # noqa: F401  (its import says whether there is a task framework)
-
-        project.make()
-        project.enter()
-        return _serve(project, server, math.inf if seconds is None else seconds)
-    except ImproperlyConfigured as error:
-        return _refuse(str(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    finally:
-        _say(project.end(keep=keep))
+    end = math.inf if seconds is None else seconds
+    return perform(lambda: Shop(Server(port)), lambda shop: _serve(shop, end), keep=keep)
 
 
-def _serve(project: Shop, server: Server, seconds: float) -> int:
+def _serve(shop: Shop, seconds: float) -> int:
     # These need the project's settings.
     from .link import LINK
 
-    with Supervision(project) as supervision:
+    with closing(Supervision(shop)) as supervision:
         supervision.await_worker()
-        with server:
-            url = f"http://{ADDRESS}:{server.server_port}/login/{LINK.token}/"
+        with shop.server.answering():
+            url = f"http://{ADDRESS}:{shop.server.server_port}/login/{LINK.token}/"
             try:
                 with asking():
-                    _say(f"\n  The admin, with a login that works once:\n\n    {url}\n")
-                    _say("  Ctrl-C ends the demo and deletes its project.")
-                    _go_on(supervision, server, seconds)
+                    say_if_heard(f"\n  The admin, with a login that works once:\n\n    {url}\n")
+                    say_if_heard("  Ctrl-C ends the demo and deletes its project.")
+                    _go_on(supervision, shop.server, seconds)
             except PartEnded as error:
-                return _tell(project, error)
+                return _tell(shop, error)
             except KeyboardInterrupt:
                 pass
-            _say("\n  The demo ends.")
+            say_if_heard("\n  The demo ends.")
     return 0
 
 
@@ -103,23 +78,8 @@ def _go_on(supervision: Supervision, server: Server, seconds: float) -> None:
         time.sleep(min(PERIOD, max(0.0, end - now)))
 
 
-def _tell(project: Shop, error: PartEnded) -> int:
-    _refuse(f"a part of the demo has ended by itself: {error}. The processes wrote:")
-    for line in project.supervisor_log.read_text(errors="replace").splitlines()[-40:]:
+def _tell(shop: Shop, error: PartEnded) -> int:
+    refuse(f"a part of the demo has ended by itself: {error}. The processes wrote:")
+    for line in shop.last_written():
         print(printable_lines(f"    {line}"), file=sys.stderr)
     return 1
-
-
-def _refuse(reason: str) -> int:
-    print(printable_lines(f"steady-queue demo: {reason}"), file=sys.stderr)
-    return 1
-
-
-def _say(text: str) -> None:
-    if text:
-        try:
-            print(printable_lines(text), flush=True)
-        except OSError:
-            # The terminal is closed, or the reader of a pipe is gone. Python would complain when
-            # it flushes the output at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from socketserver import TCPServer
 from threading import Thread
-from types import TracebackType
 
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+
+from ..performance import Refused
 
 #: The only address that it listens at: nobody reaches it from another computer.
 ADDRESS = "127.0.0.1"
 
 
-class PortUnavailable(Exception):
-    """The server cannot listen at the port; the text says why, and what to do."""
-
-
 class Server(ThreadedWSGIServer):
-    """Has a port from the beginning, and answers within its block."""
+    """Has a port from the beginning, and answers later."""
 
     def __init__(self, port: int) -> None:
+        """Listen at ``port``, or at a free one for 0. Raises ``Refused``."""
         try:
             super().__init__((ADDRESS, port), WSGIRequestHandler)
         except OSError as error:
-            raise PortUnavailable(_explanation(port, error)) from error
+            raise Refused(_explanation(port, error)) from error
 
     def server_bind(self) -> None:
         # http.server would ask the name service for a name of the address.
@@ -37,7 +37,9 @@ class Server(ThreadedWSGIServer):
         """Whether it answers."""
         return self._thread.is_alive()
 
-    def __enter__(self) -> Server:
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Answer within the block."""
         # These need the project's settings.
         from django.contrib.staticfiles.handlers import StaticFilesHandler
         from django.core.wsgi import get_wsgi_application
@@ -45,16 +47,11 @@ class Server(ThreadedWSGIServer):
         self.set_app(StaticFilesHandler(get_wsgi_application()))
         self._thread = Thread(target=self.serve_forever, name="web server", daemon=True)
         self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.shutdown()
-        self.server_close()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
 
 
 def _explanation(port: int, error: OSError) -> str:
