@@ -43,7 +43,7 @@ def result_of_call(call: EncodedCall, alias: str, new: EnqueuedJob | None = None
         worker_ids=[],
         discarded=discarded,
         duplicate=new is not None and new.is_duplicate,
-        metadata={} if call.metadata is None else JobMetadata.read(call.metadata).shown,
+        metadata=JobMetadata.shown_in(call.metadata),
     )
 
 

@@ -52,6 +52,12 @@ class JobMetadata(declared.Facts, _Passed):
         stored = str(text)
         return _remembered(stored) if len(stored) <= LONGEST_REMEMBERED else _read(stored)
 
+    @classmethod
+    def shown_in(cls, text: str | None) -> dict[str, Any]:
+        """Return what the result of a job shows that has not started, by its stored metadata."""
+        # Most say nothing that is shown: these are not read.
+        return {} if text is None or f'"{_SHOWN}"' not in text else cls.read(text).shown
+
     def text(self, limits: PayloadLimits = arguments.DEFAULT_LIMITS) -> str | None:
         """Return the stored form, or ``None`` if nothing is set.
 
@@ -155,7 +161,8 @@ def _checked_metadata(metadata: object, where: str) -> dict[str, Any]:
 
 #: What the caller passes on with a job, and the name under which it is kept.
 USER = Option("metadata", _checked_metadata, _checked_metadata)
-FIELDS = {USER.name: "user"}
+_SHOWN = "user"
+FIELDS = {USER.name: _SHOWN}
 
 _FACTS = facts_of(JobMetadata)
 #: What most jobs have for themselves.
