@@ -13,7 +13,7 @@ from .encoded_call import EncodedCall
 from .errors import AlreadyFinished, DuplicateTask, SteadyQueueError
 from .tasks.metadata import JobMetadata
 from .tasks.results import task_result_of
-from .tasks.task_result import SteadyQueueTaskResult
+from .tasks.task_result import SteadyQueueTaskResult, evolve
 from .timezones import from_utc
 
 #: Most results that are read at once.
@@ -123,8 +123,7 @@ def complete(pending: TaskResult, stored: TaskResult) -> None:
     """Give a pending result what that of the stored job has."""
     # A duplicate is another job altogether.
     names = [each.name for each in fields(stored)] if is_duplicate(stored) else OF_STORED
-    for name in names:
-        object.__setattr__(pending, name, getattr(stored, name))
+    evolve(pending, **{name: getattr(stored, name) for name in names})
 
 
 def is_duplicate(result: TaskResult) -> bool:
@@ -134,5 +133,5 @@ def is_duplicate(result: TaskResult) -> bool:
 
 def _marked(result: TaskResult) -> TaskResult:
     """Return the result of another job as what a call gets that was a duplicate of it."""
-    object.__setattr__(result, "duplicate", True)
+    evolve(result, duplicate=True)
     return result

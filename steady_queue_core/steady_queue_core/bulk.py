@@ -69,7 +69,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[AnyTaskResult]:
         try:
             encoded[number] = backend.encode(each.task, each.args, dict(each.kwargs))
         except REFUSALS as error:
-            raise _numbered(error, number) from error
+            raise located(error, f"calls[{number}]") from error
     if len(own) > 1:  # Nothing of one is stored if another has no room.
         for backend in own.values():
             own_calls = [encoded[number] for number, each in ours.items() if each is backend]
@@ -90,7 +90,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[AnyTaskResult]:
             try:
                 results[number] = each.task.enqueue(*each.args, **each.kwargs)
             except REFUSALS as error:
-                raise _numbered(error, number) from error
+                raise located(error, f"calls[{number}]") from error
     return [results[number] for number in range(len(given))]
 
 
@@ -115,7 +115,7 @@ def _alias_of(number: int, each: Call) -> str:
     return alias
 
 
-def _numbered(error: Exception, number: int) -> Exception:
-    """Return a refusal that names the call."""
+def located(error: Exception, where: str) -> Exception:
+    """Return a refusal that names ``where`` the call is."""
     kind = next(each for each in REFUSALS if isinstance(error, each))
-    return kind(f"calls[{number}]: {error}")
+    return kind(f"{where}: {error}")

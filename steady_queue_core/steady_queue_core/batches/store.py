@@ -11,6 +11,8 @@ from typing import Any
 from django.db import connections
 
 from ..bulk import REFUSALS, Call
+from ..arguments.signature import require_fit
+from ..bulk import REFUSALS, Call, located
 from ..compat import InvalidTask, TaskResult, task_enqueued
 from ..dialects import EnqueuedJob, JobKey, Link, NewJob
 from ..dialects.batches import parts
@@ -120,8 +122,7 @@ class GraphStore:
         try:
             encoded = own.encode(task, list(given.args), dict(given.kwargs))
         except REFUSALS as error:
-            kind = next(each for each in REFUSALS if isinstance(error, each))
-            raise kind(f"{path}: {error}") from error
+            raise located(error, path) from error
         if self.places is not None:
             encoded = encoded.placed(self.places.node(member), self.places.sources(member))
         encoded.waits = bool(member.waits)

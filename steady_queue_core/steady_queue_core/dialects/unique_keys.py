@@ -69,7 +69,8 @@ class UniqueKeys:
     def holders(self, rows: Mapping[str, Any]) -> dict[str, Any]:
         """Return the jobs that have these keys. Other keys are free: their job has ended, is gone,
         or has kept its key for long enough."""
-        jobs = self._jobs([row.job_id for row in rows.values() if row.job_id is not None])
+        job_ids = [row.job_id for row in rows.values() if row.job_id is not None]
+        jobs = self._jobs(job_ids) if job_ids else {}
         if not jobs:
             return {}
         present = None

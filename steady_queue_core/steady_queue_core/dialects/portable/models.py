@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.apps import apps
@@ -12,6 +13,7 @@ from django.db.models import QuerySet
 from .clock import storable
 
 
+@cache
 def model(name: str) -> Any:
     """Return a model of Steady Queue by its class name."""
     return apps.get_model("steady_queue", name)
