@@ -214,7 +214,7 @@ WRONGS: dict[str, Any] = {
     ),
     "a crash counts as an attempt": lambda: mock.patch.object(Attempt, "lost", lost_as_failed),
     "what is to start once is given back": lambda: mock.patch.object(
-        claim_results, "delivery_of", return_value=None
+        claim_results, "may_repeat", return_value=True
     ),
     "what a dead process ran has no callbacks": lambda: mock.patch.object(
         claim_results, "with_callback", lambda result, claim: result

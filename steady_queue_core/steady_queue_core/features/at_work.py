@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..arguments import DeserializationError, TaskArgumentError
@@ -54,6 +55,8 @@ MEANINGS: tuple[Means, ...] = (
     chosen.retried,
 )
 LOSSES: tuple[Loss, ...] = (crashes.lost,)
+#: Return whether a job with this metadata that has started, or may have, can start again.
+REPEATS: tuple[Callable[[Any], bool], ...] = (starts.may_repeat,)
 #: What a job forgets that has failed for good: somebody may retry it, and it starts over.
 FORGOTTEN: dict[str, Any] = {**chosen.FORGOTTEN, **crashes.FORGOTTEN}
 
@@ -70,3 +73,9 @@ def meaning_of_loss(error: BaseException, process: str, job: EndedJob) -> Meanin
     failed with the error."""
     answers = (loss(error, process, job) for loss in LOSSES)
     return next((each for each in answers if each is not None), None)
+
+
+def may_repeat(metadata: Any) -> bool:
+    """Whether a job with this ``JobMetadata`` that has started, or may have, is given back to the
+    queue if its worker ends."""
+    return all(each(metadata) for each in REPEATS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...endings import Snooze
 from ...errors import Preempted, TooManySnoozesError, TransactionEndedError
 from ..attempt_ending import AttemptEnding
@@ -11,9 +13,14 @@ from .options import AT_MOST_ONCE
 FINAL = (TransactionEndedError,)
 
 
+def may_repeat(metadata: Any) -> bool:
+    """Whether a job that has started, or may have, can start again."""
+    return bool(metadata.delivery != AT_MOST_ONCE)
+
+
 def snoozed(error: BaseException, job: EndedJob) -> Meaning | None:
     """Return what it means if the task puts off a job that must not start again."""
-    if not isinstance(error, Snooze) or job.metadata.delivery != AT_MOST_ONCE:
+    if not isinstance(error, Snooze) or may_repeat(job.metadata):
         return None
     refused = TooManySnoozesError(
         "The job is to start at most once, and would start again. Let the task end "
@@ -33,6 +40,4 @@ def preempted(error: BaseException, job: EndedJob) -> Meaning | None:
 
 def failed(error: BaseException, job: EndedJob) -> Meaning | None:
     """Return what any other error means for a job that must not start again."""
-    if job.metadata.delivery != AT_MOST_ONCE:
-        return None
-    return Meaning(error, AttemptEnding.FAILED)
+    return None if may_repeat(job.metadata) else Meaning(error, AttemptEnding.FAILED)

@@ -7,12 +7,11 @@ from typing import NamedTuple
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob
 from ...errors import NotRepeatedError, SteadyQueueError
-from ...features.delivery.options import AT_MOST_ONCE
+from ...features.at_work import may_repeat
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...project_code import contained
-from ...tasks.metadata import delivery_of
-from ...tasks.results import task_of
+from ...tasks.metadata import JobMetadata
 from ..base.journal_reader import JournalSnapshot
 from ..base.log_context import about_job
 from ..worker import outcomes
@@ -66,10 +65,10 @@ def _as_noted(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death)
     finished = snapshot.finished.get(claim.job_id)
     if finished is not None and finished.token == claim.token:
         return _attempt(claim, worker).journaled(finished)
-    if delivery_of(claim) == AT_MOST_ONCE:
-        uncertain = _attempt(claim, worker).failed(_not_repeated(death), claim.claimed_at)
-        return uncertain._replace(lost_process=worker)
-    return RunResult(outcomes.released(claim))
+    if may_repeat(JobMetadata.read(claim.metadata)):
+        return RunResult(outcomes.released(claim))
+    uncertain = _attempt(claim, worker).failed(_not_repeated(death), claim.claimed_at)
+    return uncertain._replace(lost_process=worker)
 
 
 def _not_repeated(death: Death) -> NotRepeatedError:
@@ -84,7 +83,6 @@ def _not_repeated(death: Death) -> NotRepeatedError:
 
 def _attempt(claim: ClaimedJob, worker: str) -> Attempt:
     backend = own_backend(claim.backend_name)
-    task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-    attempt = Attempt(claim, task, backend, worker, claim.claimed_at)
+    attempt = Attempt.for_result(claim, backend, worker, claim.claimed_at)
     attempt.decode_for_signals()
     return attempt

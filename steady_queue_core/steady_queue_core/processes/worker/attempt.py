@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ... import arguments
 from ...arguments import TaskArgumentError
 from ...compat import TaskResult, TaskResultStatus
-from ...dialects import Ending, Outcome, Sequel
+from ...dialects import ClaimedJob, Ending, Outcome, Sequel
 from ...errors import CANCELLED_BEFORE_START, TaskCancelled
 from ...features.at_work import FORGOTTEN, meaning_of_loss
 from ...features.attempt_ending import AttemptEnding
@@ -20,7 +20,7 @@ from ...payloads import Scope, result_scope
 from ...project_code import contained
 from ...retries import DEFAULT, delay_of
 from ...tasks.metadata import JobMetadata
-from ...tasks.results import task_errors
+from ...tasks.results import task_errors, task_of
 from ...tasks.task_result import evolve
 from ...timezones import from_utc
 from ..base.journal_reader import FinishedEntry
@@ -57,6 +57,14 @@ class Attempt(RunningAttempt):
     """An attempt, and the results that it may end with."""
 
     __slots__ = ()
+
+    @classmethod
+    def for_result(
+        cls, claim: ClaimedJob, backend: SteadyQueueBackend, worker: str, started_at: datetime
+    ) -> Attempt:
+        """Return an attempt for its result alone: its task need not be known."""
+        task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
+        return cls(claim, task, backend, worker, started_at)
 
     def succeeded(
         self, value: Any, now: Callable[[], datetime], *, is_told: bool = True

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from asyncio import CancelledError
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 from inspect import iscoroutinefunction
 
 from asgiref.sync import sync_to_async
 
 from ...compat import Task, task_finished, task_started
-from ...configured_backends import own_backend
-from ...dialects import ClaimedJob, Ending
-from ...errors import (
-    NotRepeatedError,
-    TaskTimeout,
-    UnregisteredTaskError,
-)
-from ...features.delivery.options import AT_MOST_ONCE
-from ...features.time_limits.options import TimeLimit
+from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, about, get_logger, running_task
 from ...project_code import contained
-from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.copies import rebuilt
-from ...tasks.metadata import delivery_of
 from ...tasks.registry import find_task
-from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
 from ..base.connections import (
     atidy_connections,
@@ -40,20 +27,17 @@ from ..base.connections import (
 )
 from ..base.database import DatabaseClock
 from ..base.log_context import about_job, running_of
-from . import outcomes, unknown_tasks
 from .attempt import Attempt, RunResult
+from .claim_ends import ClaimEnds
 from .forked_copies import end_if_copy
 from .interruptions import Reason
-from .refusals import StartClock, refusal_of
 from .task_transaction import is_transactional, refuse_transaction, run_in_transaction
-from .time_limits import longest_of, time_limit_of
-from .time_outs import exceeded
 
 logger = get_logger("steady_queue.worker")
 task_logger = get_logger(OF_TASKS)
 
-#: Most tasks that are cached, and most unknown tasks that are remembered as logged.
-MOST_TASKS, MOST_UNKNOWN_TASKS = 10_000, 1_000
+#: Most tasks that are cached.
+MOST_TASKS = 10_000
 
 #: Cached, because the check takes as long as everything else that is done with a claim.
 _is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
@@ -64,7 +48,7 @@ def is_coroutine(task: Task) -> bool:
     return _is_coroutine(task.func)
 
 
-class Executor:
+class Executor(ClaimEnds):
     """Executes the jobs of one worker. Its threads and its event loop share it."""
 
     def __init__(
@@ -75,25 +59,19 @@ class Executor:
         fresh_connections: bool = False,
         using: str | None = None,
     ) -> None:
-        self.worker, self.clock, self.pid = worker, clock, os.getpid()
+        super().__init__(worker, clock)
+        self.pid = os.getpid()
         #: The alias of the database whose jobs it executes; ``None``: that of each job's backend.
         self.using = using
         #: Keeps a job from being interrupted from then on; returns by what it was to be.
         self.end_interruptions: Callable[[int], Reason | None] = lambda job_id: None
-        #: Returns the time limit of a job that was told to end, because it has taken longer.
-        self.exceeded_limit: Callable[[int], TimeLimit | None] = lambda job_id: None
-        self.start_clock = StartClock()
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
-        #: The backend of an alias in ``TASKS``.
-        self.backend_of = cache(own_backend)
         #: Who hears of tasks, as of the last claim.
         self.audience = Audience()
         #: Whether the worker is interrupting its tasks: an exception is then no outcome.
         self.breaking_off = False
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
-        #: Paths of unknown tasks that have been logged.
-        self._unknown: set[str] = set()
         watch_connections(fresh=fresh_connections)
 
     def task_of(self, claim: ClaimedJob) -> Task:
@@ -112,121 +90,6 @@ class Executor:
                 backend=claim.backend_name,
             )
         return task
-
-    def unknown(self, claim: ClaimedJob, error: UnregisteredTaskError) -> RunResult:
-        """Return the result of a job whose task this worker does not know: the job is left to
-        other workers, or the attempt fails."""
-        try:
-            backend, present = self.backend_of(claim.backend_name), self.clock.now()
-            patience = backend.settings.unknown_task_patience
-            postponed = unknown_tasks.postpone(claim, error, present, patience)
-            if postponed is not None:
-                self._log_unknown(claim, error, patience)
-                return RunResult(postponed)
-            task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-            attempt = Attempt(claim, task, backend, self.worker, present)
-            result = attempt.failed(error, present)
-        except Exception as problem:
-            return self.broken(claim, problem)
-        if result.outcome.ending is Ending.FAILED:
-            logger.error(
-                "Job %d failed: %s",
-                claim.job_id,
-                error,
-                extra=about_job("task.refused", claim, error_type=type(error).__name__),
-            )
-        return result
-
-    def _log_unknown(
-        self, claim: ClaimedJob, error: UnregisteredTaskError, patience: timedelta
-    ) -> None:
-        """Log, once for each task, that its jobs are left to other workers."""
-        if claim.task_path in self._unknown:
-            return
-        if len(self._unknown) > MOST_UNKNOWN_TASKS:
-            self._unknown.clear()
-        self._unknown.add(claim.task_path)
-        logger.warning(
-            "Job %d and others of its task are left to other workers for up to %s: %s",
-            claim.job_id,
-            patience,
-            error,
-            extra=about_job("task.unknown", claim, error_type=type(error).__name__),
-        )
-
-    def cancelled(self, claim: ClaimedJob) -> RunResult:
-        """Return the result of a job that was cancelled before it started."""
-        try:
-            return self._attempt_of(claim).cancelled(self.clock.now())
-        except Exception as problem:
-            return self.broken(claim, problem)
-
-    def refused(self, claim: ClaimedJob, error: Exception) -> RunResult:
-        """Return the result of a job that must not start, because of ``error``."""
-        try:
-            return self._attempt_of(claim).never_started(error, self.clock.now())
-        except Exception as problem:
-            return self.broken(claim, problem)
-
-    def refusal_of(self, claim: ClaimedJob) -> Exception | None:
-        """Return why a job that has waited in this worker must not start; ``None``: it may."""
-        # Most jobs have no metadata.
-        return None if claim.metadata is None else refusal_of(claim, self.start_clock.now())
-
-    def time_limit(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
-        """Return how long the attempt at a job may take."""
-        return time_limit_of(claim, task, self.backend_of(claim.backend_name))
-
-    def longest_limit(self, claim: ClaimedJob) -> TimeLimit:
-        """Return the same of a job that may be told to end for other reasons."""
-        return longest_of(claim, self.task_of(claim), self.backend_of(claim.backend_name))
-
-    def was_interrupted(self, claim: ClaimedJob, error: BaseException) -> bool:
-        """Whether a job has ended with ``error`` because the worker has told it to end."""
-        return self._ending_of(claim, error) is not error
-
-    def interrupted(self, claim: ClaimedJob, error: BaseException) -> RunResult:
-        """Return the result of a job that was told to end, although ``error`` was raised outside
-        of its task."""
-        return self._attempt_of(claim).failed(self._ending_of(claim, error), self.clock.now())
-
-    def _ending_of(self, claim: ClaimedJob, error: BaseException) -> BaseException:
-        """Return the error of an attempt that ``error`` has ended: what it was told to end with, if
-        it was. After the end of its time, a task may choose another one."""
-        if is_requested(claim.job_id, claim.token):
-            return as_cancelled(error)
-        if isinstance(error, (TaskTimeout, CancelledError)):
-            limit = self.exceeded_limit(claim.job_id)
-            if limit is not None:
-                return exceeded(limit, error)
-        return error
-
-    def broken_off(self, claim: ClaimedJob) -> RunResult:
-        """Return the result of a job that had started, and that the worker itself has ended: it
-        runs again, unless it is to start at most once."""
-        if delivery_of(claim) != AT_MOST_ONCE:
-            return RunResult(outcomes.released(claim))
-        error = NotRepeatedError(
-            "The worker has stopped while it was running this job, which is to start at most once."
-        )
-        return self._attempt_of(claim).failed(error, self.clock.now())
-
-    def _attempt_of(self, claim: ClaimedJob) -> Attempt:
-        """Return an attempt for its result alone: the task need not be known."""
-        task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-        backend = self.backend_of(claim.backend_name)
-        return Attempt(claim, task, backend, self.worker, self.clock.now())
-
-    def broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
-        """Return the result of a job whose row made the worker itself or the database fail."""
-        log_internal_error(
-            logger,
-            "Job %d could not be run",
-            claim.job_id,
-            error=error,
-            extra=about_job("task.broken", claim, error_type=type(error).__name__),
-        )
-        return RunResult(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
 
     @property
     def tells_of_success(self) -> bool:
@@ -357,4 +220,4 @@ class Executor:
         """Return the error of an attempt that ``error`` has ended; raise it while breaking off."""
         if self.breaking_off:
             raise error
-        return self._ending_of(claim, error)
+        return self.ending_of(claim, error)

@@ -13,11 +13,17 @@ from datetime import datetime, timedelta
 
 from ...dialects import ClaimedJob, Outcome
 from ...errors import UnregisteredTaskError
+from ...logging import get_logger
 from ...tasks.results import errors_of
 from ...tasks.stored_errors import stored_errors
+from ..base.log_context import about_job
 from . import outcomes
 from .error_text import Failure, appended, describe
 
+logger = get_logger("steady_queue.worker")
+
+#: Most tasks that are remembered as logged.
+MOST_LOGGED = 1_000
 #: Seconds until the job is tried again: a fraction of the time it has waited, within bounds.
 SHORTEST, LONGEST, FRACTION = 1.0, 60.0, 0.25
 #: Keeps jobs that were postponed together from coming back together.
@@ -27,11 +33,41 @@ _PATH = f"{UnregisteredTaskError.__module__}.{UnregisteredTaskError.__qualname__
 _SINCE = re.compile(r"Left to workers that know it since (\S+)\.\Z")
 
 
-def postpone(
+class UnknownTasks:
+    """Leaves jobs of unknown tasks to other workers, and logs so once for each task."""
+
+    def __init__(self) -> None:
+        #: Paths of the tasks that have been logged.
+        self._logged: set[str] = set()
+
+    def postpone(
+        self,
+        claim: ClaimedJob,
+        error: UnregisteredTaskError,
+        present: datetime,
+        patience: timedelta,
+    ) -> Outcome | None:
+        """Return an outcome that leaves the job to other workers, or ``None`` if it has waited for
+        longer than ``patience``."""
+        outcome = _postponed(claim, error, present, patience)
+        if outcome is None or claim.task_path in self._logged:
+            return outcome
+        if len(self._logged) > MOST_LOGGED:
+            self._logged.clear()
+        self._logged.add(claim.task_path)
+        logger.warning(
+            "Job %d and others of its task are left to other workers for up to %s: %s",
+            claim.job_id,
+            patience,
+            error,
+            extra=about_job("task.unknown", claim, error_type=type(error).__name__),
+        )
+        return outcome
+
+
+def _postponed(
     claim: ClaimedJob, error: UnregisteredTaskError, present: datetime, patience: timedelta
 ) -> Outcome | None:
-    """Return an outcome that leaves the job to other workers, or ``None`` if it has waited too
-    long."""
     known = errors_of(claim.errors)
     if claim.attempts and known and _is_unregistered(known[-1]) and not _since(known[-1]):
         return None  # An earlier attempt has already failed because of it.
