@@ -10,8 +10,6 @@ from typing import Any
 
 from django.db import connections
 
-from ..bulk import REFUSALS, Call
-from ..arguments.signature import require_fit
 from ..bulk import REFUSALS, Call, located
 from ..compat import InvalidTask, TaskResult, task_enqueued
 from ..dialects import EnqueuedJob, JobKey, Link, NewJob

@@ -1,40 +1,26 @@
-"""Jobs that a worker holds, and the statement that settles them and claims others."""
+"""The statement that settles the jobs of a worker and claims others."""
 
 from __future__ import annotations
 
-import logging
-import math
 import time
 from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...dialects import ClaimedJob, Dialect, Ending, Outcome, QueueSelector
+from ...dialects import ClaimedJob, Dialect, Outcome, QueueSelector
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
-from ...models import claims
-from ...signals import jobs_settled
-from ...statistics.collector import Collector
-from ...tasks.cancellation import requested
 from ..base.context import ProcessContext
 from ..base.database import Unavailable
-from ..base.registration import ProcessRegistration
-from ..base.stats_flush import store_statistics
-from . import outcomes
 from .apart import settle_apart, within_bounds
 from .attempt import RunResult
 from .callbacks import with_callback
 from .executor import Executor
-from .heirs import Heirs
+from .held_jobs import HeldJobs
 from .needed_rows import locked_for
 from .set_aside import SetAside
-from .signal_sender import SignalSender
 
 logger = get_logger("steady_queue.worker")
-
-#: Most unknown claims that are released at once.
-MOST_UNKNOWN_CLAIMS = 1000
-
 
 #: Seconds until outcomes are stored one by one again, as long as the server refuses all of them.
 APART_PAUSE = 15.0
@@ -46,21 +32,14 @@ class Refused(Exception):
     """The database refused outcomes or claims because rows contradict each other."""
 
 
-class Settlement:
-    """Stores outcomes, claims jobs and keeps track of the jobs held. Main thread only."""
+class Settlement(HeldJobs):
+    """Stores the outcomes of the jobs held, and claims jobs. Main thread only."""
 
     def __init__(
         self, context: ProcessContext, executor: Executor, selector: QueueSelector
     ) -> None:
-        self.context, self.executor, self.selector = context, executor, selector
-        self.registration: ProcessRegistration
-        self.signal_sender = SignalSender(context.waiter.wake)
-        #: Claims without a stored outcome, by job id.
-        self.held: dict[int, ClaimedJob] = {}
-        self.heirs = Heirs()
-        self.statistics = Collector() if context.options.statistics else None
-        #: When results arrived, on the monotonic clock, by job; only kept for statistics.
-        self._arrivals: dict[int, float] = {}
+        super().__init__(context, executor)
+        self.selector = selector
         #: Results whose outcomes are to be stored.
         self.waiting: list[RunResult] = []
         #: Those that change a row which is locked: others do not wait for it.
@@ -69,41 +48,17 @@ class Settlement:
         #: knows: never stored with others again.
         self._refused = SetAside()
         self._next_apart = 0.0
-        #: Claims whose outcome may have been stored just before a connection was lost.
-        self._uncertain: set[tuple[int, int]] = set()
-        #: When to look for claims in the database that the worker does not know of.
-        self._next_audit = time.monotonic() + self._audit_interval
-
-    @property
-    def age(self) -> float:
-        """Seconds for which the oldest claim has been held; minus infinity without one."""
-        oldest = next(iter(self.held.values()), None)
-        if oldest is None:
-            return -math.inf
-        return (self.executor.clock.now() - oldest.claimed_at).total_seconds()
-
-    def cancelled(self) -> list[ClaimedJob]:
-        """Ask which of the jobs held were cancelled, and return those of which that was not known.
-
-        Raises ``Unavailable``.
-        """
-        process_id = self.registration.process_id
-        found = self.context.database.run(
-            lambda connection, _: claims.cancelled(connection.alias, process_id)
-        )
-        new = {job_id: token for job_id, token in found if (job_id, token) not in requested}
-        held = [claim for job_id in new if (claim := self.held.get(job_id)) is not None]
-        return [claim for claim in held if claim.token == new[claim.job_id]]
 
     def add(self, result: RunResult) -> None:
         """Queue a result for the next statement, unless whoever ran the task has settled it."""
+        job_id = result.outcome.job_id
         if self.statistics is not None:
-            self._arrivals[result.outcome.job_id] = time.monotonic()
+            self.arrivals[job_id] = time.monotonic()
         if result.settled is None:
-            claim = self.held.get(result.outcome.job_id)
+            claim = self.held.get(job_id)
             self.waiting.append(result if claim is None else with_callback(result, claim))
         else:
-            self._settled([result], {result.outcome.job_id} if result.settled else set())
+            self.note_stored([result], {job_id} if result.settled else set())
 
     def recall(self) -> None:
         """Let what was set aside wait again if its rows are free, or if nothing else is left to
@@ -140,8 +95,8 @@ class Settlement:
         ) -> tuple[set[int], list[ClaimedJob]]:
             # In the same operation: on its own, a mere read would seem to end the outage of a
             # server that has become read-only.
-            if time.monotonic() >= self._next_audit:
-                self._release_unknown_claims(connection, dialect)
+            if time.monotonic() >= self.next_audit:
+                self.release_unknown_claims(connection, dialect)
             return dialect.settle_and_claim(
                 connection,
                 ended,
@@ -159,8 +114,7 @@ class Settlement:
             if not unavailable.lost and not unavailable.refused:
                 self._put_aside(batch)
                 raise
-            self._uncertain |= {_claim_of(result) for result in batch}
-            self._next_audit = 0.0
+            self.note_doubt(batch)
             if not unavailable.refused or not may_be_one:
                 raise
             self._next_apart = began + APART_PAUSE
@@ -177,7 +131,7 @@ class Settlement:
             raise Refused from error
         self.waiting = self.waiting[len(batch) :]
         self._aside.note_stored(batch)
-        self._settled(batch, held, time.monotonic() - began)
+        self.note_stored(batch, held, time.monotonic() - began)
         self.held.update((claim.job_id, claim) for claim in claimed)
         return claimed
 
@@ -194,7 +148,7 @@ class Settlement:
             )
         except Unavailable as unavailable:
             if unavailable.lost:
-                self._next_audit = 0.0
+                self.note_doubt()
             return []
         except Exception:
             log_internal_error(
@@ -264,7 +218,7 @@ class Settlement:
             stored, held = result, self._settle(result)
         else:
             stored, held = settle_apart(result, claim, self.executor.worker, self._settle)
-        self._settled([stored], held)
+        self.note_stored([stored], held)
 
     def _put_aside(self, batch: Sequence[RunResult]) -> None:
         """Set aside the results of a batch that wait for a lock."""
@@ -277,83 +231,3 @@ class Settlement:
             self._settle_one_by_one(batch)
         else:
             self.waiting = [*self._aside.put_sharing(batch), *rest]
-
-    def _settled(
-        self, batch: list[RunResult], held: set[int], seconds: float | None = None
-    ) -> None:
-        """Take note of outcomes that were stored, if their job is in ``held``, in ``seconds``."""
-        stored = []
-        settled: list[tuple[ClaimedJob, Outcome]] = []
-        now, counted = time.monotonic(), self.statistics
-        instant = self.executor.clock.now().timestamp() if counted is not None else 0.0
-        for result in batch:
-            job_id, token = _claim_of(result)
-            claim = self.held.get(job_id)
-            # After the database was restored from a backup, the job of this id may be a new one
-            # that this worker has claimed, too.
-            if claim is not None and claim.token == token:
-                del self.held[job_id]
-                self.heirs.forget(job_id)
-            self.context.journal.clear(job_id, token)
-            arrived = self._arrivals.pop(job_id, now)
-            if requested:
-                requested.discard((job_id, token))
-            uncertain = (job_id, token) in self._uncertain and self.registration.holds_lease
-            if job_id in held or uncertain:
-                stored.append(result)
-                if claim is not None:
-                    settled.append((claim, result.outcome))
-                    if counted is not None:
-                        # An attempt has ended when its result arrived, however late it is stored.
-                        counted.add(claim, result.outcome, instant, instant - (now - arrived))
-            else:
-                # An attempt that has noticed it, or that never began, has no outcome to lose.
-                known = result.outcome.ending is Ending.RELEASED
-                logger.log(
-                    logging.INFO if known else logging.WARNING,
-                    "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
-                    job_id,
-                    token,
-                    result.outcome.ending.value,
-                    extra=about(
-                        "task.outcome_lost",
-                        task_id=str(job_id),
-                        queue=result.outcome.queue_name,
-                        status=result.outcome.ending.value,
-                    ),
-                )
-        if self._uncertain:
-            self._uncertain.difference_update(map(_claim_of, batch))
-        if stored:
-            self.signal_sender.put(stored)
-        if settled and jobs_settled.receivers:
-            self.context.events.settled(settled, seconds)
-
-    @property
-    def until_statistics(self) -> float:
-        """Seconds until counts are to be stored; infinite while there are none."""
-        return math.inf if self.statistics is None else self.statistics.until_due
-
-    def store_statistics(self, *, at_once: bool = False) -> None:
-        """Store what was counted, if it is time. An outage only puts it off."""
-        store_statistics(self.statistics, self.context.database, at_once=at_once)
-
-    def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-        """Release jobs of a claim whose answer never arrived.
-
-        The claim may commit long after its connection was lost, for example if the server hung or
-        there was a pooler in between.
-        """
-        process_id = self.registration.process_id
-        unknown = claims.held_by(connection.alias, process_id, MOST_UNKNOWN_CLAIMS, known=self.held)
-        if unknown:
-            dialect.settle(connection, [outcomes.released(claim) for claim in unknown])
-        self._next_audit = time.monotonic() + self._audit_interval
-
-    @property
-    def _audit_interval(self) -> float:
-        return self.context.options.process_heartbeat_interval.total_seconds()
-
-
-def _claim_of(result: RunResult) -> tuple[int, int]:
-    return result.outcome.job_id, result.outcome.token
