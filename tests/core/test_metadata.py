@@ -161,3 +161,10 @@ def test_pickles_of_the_release_before_have_the_facts_in_this_order() -> None:
     assert [each.name for each in fields(JobMetadata)][: len(known)] == known
     metadata = JobMetadata(user={"a": 1}, expires=timedelta(days=1), headers={"b": "c"})
     assert pickle.loads(pickle.dumps(metadata)) == metadata
+
+
+def test_a_pickle_that_has_fewer_facts_is_taken_over() -> None:
+    found = object.__new__(JobMetadata)
+    found.__setstate__([{"a": 1}, 3])
+    assert found == JobMetadata(user={"a": 1}, max_snoozes=3)
+    assert not hasattr(found, "__dict__")

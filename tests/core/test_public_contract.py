@@ -30,7 +30,7 @@ steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin Se
     ShareAdmin register
 steady_queue_core.arguments: DeserializationError TaskArgumentError
 steady_queue_core.backend: SteadyQueueBackend
-steady_queue_core.features.concurrency.limit: limits_concurrency
+steady_queue_core.concurrency: limits_concurrency
 steady_queue_core.configuration: Configuration ConfigurationError
 steady_queue_core.configuration.options: HIDDEN_ARGUMENTS
 steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict DialectError DialectInfo

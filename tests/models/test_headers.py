@@ -25,10 +25,10 @@ from steady_queue_core import (
 from steady_queue_core.arguments import TaskArgumentError
 from steady_queue_core.dialects import Link
 from steady_queue_core.errors import TaskCancelled
+from steady_queue_core.features.headers.facts import MOST_CHARACTERS, MOST_HEADERS, checked_headers
 from steady_queue_core.models import Job
 from steady_queue_core.retries import constant
 from steady_queue_core.schedules import definition as recurring_task
-from steady_queue_core.tasks.headers import MOST_CHARACTERS, MOST_HEADERS, checked_headers
 from steady_queue_core.tasks.metadata import JobMetadata, _shared_text
 
 from ..core import middleware

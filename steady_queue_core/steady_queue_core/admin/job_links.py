@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
-from ..features.shown_row import Row, To
+from ..features.shown_row import Parts, To
 from ..models import Job, Pause, Rate, Semaphore
 from ..models.semaphore import Permit
 from . import texts
@@ -59,9 +59,9 @@ class JobLinks:
         shown = format_html_join(", ", "{}", [(self.job(each),) for each in found[:MOST_HOLDERS]])
         return format_html("{} and others", shown) if len(found) > MOST_HOLDERS else shown
 
-    def parts(self, row: Row) -> str:
+    def shown(self, parts: Parts) -> str:
         """Return what a feature shows of the job, with its links."""
-        return format_html_join("", "{}", [(self._part(each),) for each in row.parts])
+        return format_html_join("", "{}", [(self._part(each),) for each in parts])
 
     def _part(self, part: str | datetime | To) -> str:
         if isinstance(part, datetime):

@@ -87,7 +87,7 @@ def _fields(
             ("Concurrency key", links.concurrency_key),
             ("Permits held by", links.holders),
             ("Concurrency limit", job.concurrency_limit),
-            *((row.label, links.parts(row)) for row in shown.rows_of(job, metadata)),
+            *((label, links.shown(parts)) for label, parts in shown.rows_of(job, metadata)),
             ("Backend", texts.clean(job.backend_name)),
             ("Trace", trace_id_of(metadata.headers)),
         ],
@@ -96,6 +96,7 @@ def _fields(
 
 def _timeline(job: Any, metadata: JobMetadata) -> Section:
     events: list[tuple[str, datetime | None]] = [
+        *shown.events_of(job, metadata),
         ("Enqueued", job.enqueued_at),
         ("Scheduled for", job.scheduled_at),
         ("Due", _instant(job, "scheduledexecution", "due_at")),
@@ -106,7 +107,6 @@ def _timeline(job: Any, metadata: JobMetadata) -> Section:
         ("Claimed", _instant(job, "claimedexecution", "created_at")),
         ("Checkpoint or progress", _instant(job, "checkpoint", "updated_at")),
         ("Failed" if _failed(job) else "Finished", job.finished_at),
-        *shown.events_of(job, metadata),
     ]
     known = [(label, instant) for label, instant in events if instant is not None]
     known.sort(key=lambda event: portable.aware(event[1]))

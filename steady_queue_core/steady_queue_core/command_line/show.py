@@ -140,8 +140,8 @@ class Shown:
     def _features(self) -> dict[str, str]:
         """What the job's features show, by label."""
         return {
-            row.label.lower(): "".join(map(_text_of, row.parts))
-            for row in rows_of(self.job, self.metadata)
+            label.lower(): "".join(map(_text_of, parts))
+            for label, parts in rows_of(self.job, self.metadata)
         }
 
     @staticmethod

@@ -9,7 +9,6 @@ from django.db import DatabaseError, InterfaceError
 
 from ..configured_backends import backends_on, queue_databases
 from ..errors import TaskCancelled, UnregisteredTaskError
-from ..features.findings import FAILED
 from ..listings.damage import ERRORS, is_damage
 from ..listings.wording import MOST_NAME, between, line, moment, name
 from ..models import (
@@ -72,6 +71,9 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
         said = f"{when} was cancelled at {moment(row.created_at)}."
         remedy = f"If that was a mistake: {patient.command('retry', job.pk)}"
         return [problem("job-cancelled", said, remedy)]
+    # The findings of features are made of those of this package.
+    from ..features.findings import FAILED
+
     if (of_feature := FAILED.get(path)) is not None:
         return [of_feature(when, moment(row.created_at))]
     if path == path_of(UnregisteredTaskError):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..dialects import DependencyState, portable
-from ..features import findings
 from ..listings import wording
 from ..listings.counts import CAP, BoundedCount, count_each
 from ..listings.wording import between, duration, moment, name
@@ -38,6 +37,9 @@ MOST_TOLD = 5
 
 def of_task(patient: Patient, job: Job) -> Iterator[Finding]:
     """Yield why no worker will run the task of a job that has not started."""
+    # The findings of features are made of those of this package.
+    from ..features import findings
+
     yield from findings.of_waiting(job, JobMetadata.read(job.metadata), patient.present)
     path = name(job.task_path)
     since = left_since(job.errors)
@@ -124,6 +126,8 @@ def _overdue(patient: Patient, job: Job) -> Iterator[Finding]:
 
 def _state(patient: Patient, job: Job, when: str) -> Finding:
     metadata = JobMetadata.read(job.metadata)
+    from ..features import findings
+
     if (found := findings.of_scheduled(job, metadata, when)) is not None:
         return found
     errors = errors_of(job.errors)

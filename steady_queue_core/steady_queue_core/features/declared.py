@@ -25,6 +25,7 @@ from .fact import facts_of
 from .fair import calls as fair
 from .fair.facts import FairFacts
 from .fair.queues import FairQueueOptions
+from .headers.facts import HeaderFacts
 from .option import Option
 from .queue_limits.options import QueueLimitOptions
 from .rates.facts import RateFacts
@@ -111,6 +112,8 @@ class TaskFields(
 ):
     """What a task keeps of its features, beside what its jobs keep."""
 
+    __slots__ = ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class BackendOptions(
@@ -125,9 +128,10 @@ class BackendOptions(
 
 
 # Pickles of tasks, which caches may hold, have the values in the order of the fields: from the last
-# of these rooms to the first.
+# of these rooms to the first, which is where a new one belongs.
 @dataclass(frozen=True, kw_only=True)
 class Facts(
+    HeaderFacts,
     PlaceFacts,
     ScheduleFacts,
     CallbackFacts,
@@ -142,6 +146,8 @@ class Facts(
     EndingFacts,
 ):
     """What a job keeps of its features."""
+
+    __slots__ = ()
 
 
 FACTS = facts_of(Facts)

@@ -6,24 +6,36 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from .delivery.shown import rows as delivery
+from ..listings.damage import ERRORS
+from .delivery.shown import delivery
 from .expiry.shown import events as expiry
-from .fair.shown import rows as fair
-from .rates.shown import rows as rates
-from .retention.shown import events as retention_ends
-from .retention.shown import rows as retention
+from .fair.shown import fair_key
+from .rates.shown import rate_limit
+from .retention.shown import events as retention
+from .retention.shown import kept
 from .schedules.shown import events as schedules
-from .shown_row import Events, Row, Rows
-from .unique.shown import rows as unique
+from .shown_row import Events, Parts, Shown
+from .unique.shown import unique_key
 
-ROWS: tuple[Rows, ...] = (delivery, rates, unique, fair, retention)
-EVENTS: tuple[Events, ...] = (schedules, expiry, retention_ends)
+ROWS: dict[str, Shown] = {
+    "Delivery": delivery,
+    "Rate limit": rate_limit,
+    "Unique key": unique_key,
+    "Fair key": fair_key,
+    "Kept": kept,
+}
+EVENTS: tuple[Events, ...] = (schedules, expiry, retention)
 
 
-def rows_of(job: Any, metadata: Any) -> Iterator[Row]:
-    """Yield what there is to say of a job with these ``JobMetadata``."""
-    for rows in ROWS:
-        yield from rows(job, metadata)
+def rows_of(job: Any, metadata: Any) -> Iterator[tuple[str, Parts]]:
+    """Yield what there is to say of a job with these ``JobMetadata``, with its labels."""
+    for label, shown in ROWS.items():
+        try:
+            parts = shown(job, metadata)
+        except ERRORS:
+            parts = ("(its row is damaged)",)
+        if parts:
+            yield label, parts
 
 
 def events_of(job: Any, metadata: Any) -> Iterator[tuple[str, datetime | None]]:

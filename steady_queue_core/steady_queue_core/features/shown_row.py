@@ -16,14 +16,9 @@ class To(NamedTuple):
     text: str
 
 
-class Row(NamedTuple):
-    """A line about a job. Its parts follow each other without a space; texts may be hostile."""
-
-    label: str
-    parts: tuple[str | datetime | To, ...]
-
-
-#: Return the rows of a job with these ``JobMetadata``; most have none.
-Rows = Callable[[Any, Any], Iterable[Row]]
-#: Return what happens to it at which times, as far as they are known.
+#: They follow each other without a space; texts may be hostile.
+Parts = tuple[str | datetime | To, ...]
+#: Returns what there is to say of a job with these ``JobMetadata``; of most nothing.
+Shown = Callable[[Any, Any], Parts]
+#: Returns what happens to it at which times, as far as they are known.
 Events = Callable[[Any, Any], Iterable[tuple[str, datetime | None]]]

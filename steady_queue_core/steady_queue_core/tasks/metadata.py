@@ -15,7 +15,6 @@ from ..dialects import ClaimedJob
 from ..features import declared
 from ..features.fact import fact, facts_of
 from ..features.option import Option
-from .headers import are_headers, checked_headers
 from .registry import known_task
 
 #: Of how many metadata what they mean is remembered, and how long these may be: a job's are read at
@@ -32,6 +31,8 @@ def _is_user(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _Passed:
+    __slots__ = ()
+
     #: What the caller has passed with ``metadata=``.
     user: Mapping[str, Any] = fact(is_valid=_is_user, default_factory=dict)
 
@@ -40,8 +41,11 @@ class _Passed:
 class JobMetadata(declared.Facts, _Passed):
     """What a job keeps in its ``metadata`` column, as a JSON object without what is not set."""
 
-    #: What middleware has given the job on its way; see ``tasks.headers``.
-    headers: Mapping[str, str] = fact(is_valid=are_headers, default_factory=dict)
+    def __setstate__(self, state: list[Any]) -> None:
+        """Take over a pickle, perhaps of a release that had fewer facts."""
+        names = [name for name, _ in _UNSET]
+        for name, value in {**dict(_UNSET), **dict(zip(names, state, strict=False))}.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -86,11 +90,6 @@ class JobMetadata(declared.Facts, _Passed):
             if (value := options.get(option.name)) is not None:
                 changes[FIELDS.get(option.name, option.name)] = check(value, where)
         return replace(self, **changes)
-
-    def carrying(self, headers: Mapping[str, str]) -> JobMetadata:
-        """Return these metadata with ``headers`` beside those that there are, or in their place.
-        Raises ``ValueError``."""
-        return replace(self, headers=checked_headers({**self.headers, **headers}))
 
     def replaced_by(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a job keeps in place of these, by the names of options, if its backend has

@@ -52,7 +52,8 @@ def claims_before_it_settles(connection, outcomes, process, selector, limit):
 
 @fails("without_outcomes_or_jobs_there_is_nothing_to_tell", hook="settle_and_claim")
 def tells_nothing_without_jobs(connection, outcomes, process, selector, limit):
-    return both(connection, outcomes, process, selector, limit) if limit > 9 else None
+    held, claims = both(connection, outcomes, process, selector, limit)
+    return (held, claims) if claims else (set(), [])
 
 
 @fails("a_process_that_is_not_registered_may_settle_but_gets_nothing", hook="settle_and_claim")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as contexts
 
-from ...tasks.headers import fitting_headers
+from ...features.headers.facts import fitting_headers
 
 #: Most links of a span: the limit that SDKs have by default.
 MOST_LINKS = 128

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ...compat import TaskResult
-from ...tasks.headers import fitting_headers
+from ...features.headers.facts import fitting_headers
 from ..harmless import harmless
 from . import check_ins, names, spans
 from .options import SentryOptions

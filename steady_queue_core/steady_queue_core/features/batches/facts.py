@@ -14,6 +14,8 @@ from .link import Link
 class BatchFacts:
     """What a job keeps of what it has to do with a batch."""
 
+    __slots__ = ()
+
     #: The values of a ``Link``.
     batch: tuple[Any, ...] | None = fact(
         is_valid=lambda value: Link.of(value) is not None, changes=True
@@ -23,6 +25,8 @@ class BatchFacts:
 @dataclass(frozen=True, kw_only=True)
 class PlaceFacts:
     """What a job keeps of its graph, where payloads are signed."""
+
+    __slots__ = ()
 
     #: The place of the job in its graph, and which places the results that its arguments refer to
     #: come from, by their numbers; see ``batches.places``.

@@ -111,6 +111,8 @@ class CallbackFacts:
     """What a job keeps: what is enqueued once it has succeeded, and once it has failed for good,
     the values of a ``Callback``; of a task, also a path alone."""
 
+    __slots__ = ()
+
     on_success: str | tuple[Any, ...] | None = fact(is_valid=is_callback)
     on_failure: str | tuple[Any, ...] | None = fact(is_valid=is_callback)
 

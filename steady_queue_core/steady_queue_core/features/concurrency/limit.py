@@ -12,6 +12,7 @@ from ...configuration.module_settings import module_setting
 from ...durations import LONGEST
 from ..calls import NOTHING, Facts
 from ..declaring import TaskT, checked_key, declaring
+from ..former import pickled_in
 from ..keys import Key, checked_group, in_group, text_of
 from .stored import Limit
 
@@ -125,5 +126,10 @@ def _checked_conflict(on_conflict: object) -> str:
 class ConcurrencyField:
     """What a task keeps."""
 
+    __slots__ = ()
+
     #: The concurrency limit; set by ``@limits_concurrency``.
     concurrency: ConcurrencyLimit | None = None
+
+
+pickled_in("steady_queue_core.concurrency", ConcurrencyLimit)

@@ -120,6 +120,8 @@ class DeliveryDefaults:
 class DeliveryFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: What becomes of the job if it is interrupted; ``None``: what is usual.
     delivery: str | None = fact(is_valid=lambda value: value in MODES)
     #: How many processes the job may take along; ``None``: as many as its backend says.

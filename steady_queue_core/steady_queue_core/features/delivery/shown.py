@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from ..shown_row import Row
+from ..shown_row import Parts
 
 
-def rows(job: Any, metadata: Any) -> Iterator[Row]:
-    """Yield how a job is delivered, and which processes have ended with it."""
+def delivery(job: Any, metadata: Any) -> Parts:
+    """Return how a job is delivered, and which processes have ended with it."""
     if metadata.crashes:
         crashes = "; ".join(metadata.crashes)
-        yield Row("Delivery", (f"{metadata.delivery}, after the end of {crashes}",))
-    elif metadata.delivery:
-        yield Row("Delivery", (metadata.delivery,))
+        return (f"{metadata.delivery}, after the end of {crashes}",)
+    return (metadata.delivery,) if metadata.delivery else ()

@@ -41,6 +41,8 @@ class EndingDefaults:
 class EndingFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: How often the job may snooze; ``None``: as often as its backend says.
     max_snoozes: int | None = fact(is_valid=is_count)
     #: How often the job has snoozed.

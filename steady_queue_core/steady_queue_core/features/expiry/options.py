@@ -140,6 +140,8 @@ class ExpiryDefaults:
 class ExpiryFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: By when the job has to start; ``None``: it does not expire.
     expires: Expires | None = fact(is_valid=is_valid, is_signed=False)
 

@@ -34,6 +34,8 @@ class CallOptions(TypedDict, total=False):
 class FairField:
     """What a task keeps."""
 
+    __slots__ = ()
+
     #: The key of a job in a fair queue, or what computes it from the arguments; ``None``: it has
     #: none.
     fair_key: Key | None = None

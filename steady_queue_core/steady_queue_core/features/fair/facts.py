@@ -12,6 +12,8 @@ from .key import FairKey
 class FairFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: The job's key in a fair queue; see ``FairKey``.
     fair: str | None = fact(
         is_valid=lambda value: FairKey.of(value) is not None, is_signed=False, is_shared=False

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from ..shown_row import Row
+from ..shown_row import Parts
 
 
-def rows(job: Any, metadata: Any) -> Iterator[Row]:
-    """Yield the key of a job in a fair queue."""
-    if metadata.fair:
-        yield Row("Fair key", (metadata.fair,))
+def fair_key(job: Any, metadata: Any) -> Parts:
+    """Return the key of a job in a fair queue."""
+    return (metadata.fair,) if metadata.fair else ()

@@ -17,6 +17,8 @@ def _is_slot(value: Any) -> bool:
 class RateFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: The values of the job's rate limit; see ``JobRate``.
     rate: tuple[Any, ...] | None = fact(
         is_valid=lambda value: JobRate.of(value) is not None, is_signed=False

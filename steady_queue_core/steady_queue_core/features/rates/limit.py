@@ -11,6 +11,7 @@ from ...compat import Task
 from ...durations import LONGEST
 from ..calls import NOTHING, Facts
 from ..declaring import TaskT, checked_key, declaring
+from ..former import pickled_in
 from ..keys import Key, checked_group, in_group, text_of
 from .stored import LARGEST_RATE, NAME, SHORTEST_PERIOD, JobRate
 
@@ -105,5 +106,10 @@ def _checked_period(per: object) -> timedelta:
 class RateField:
     """What a task keeps."""
 
+    __slots__ = ()
+
     #: The rate limit; set by ``@limits_rate``.
     rate: RateLimit | None = None
+
+
+pickled_in("steady_queue_core.rates.limit", RateLimit)

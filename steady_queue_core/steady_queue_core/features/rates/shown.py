@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...durations import in_words
-from ..shown_row import Row, To
+from ..shown_row import Parts, To
 from .stored import JobRate
 
 
-def rows(job: Any, metadata: Any) -> Iterator[Row]:
-    """Yield the rate limit of a job."""
+def rate_limit(job: Any, metadata: Any) -> Parts:
+    """Return the rate limit of a job."""
     rate = metadata.rate_limit
-    if rate is not None:
-        yield Row("Rate limit", (To("rate", rate.key, f"{rate.key}: {rate_in_words(rate)}"),))
+    if rate is None:
+        return ()
+    return (To("rate", rate.key, f"{rate.key}: {rate_in_words(rate)}"),)
 
 
 def rate_in_words(rate: JobRate) -> str:

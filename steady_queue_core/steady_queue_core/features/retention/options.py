@@ -36,6 +36,8 @@ class RetentionFacts:
     """What a job keeps: for how long it is kept itself after its success, and after its failure;
     ``None``: as long as its backend says."""
 
+    __slots__ = ()
+
     retention: Period | None = fact(is_valid=is_period)
     failure_retention: Period | None = fact(is_valid=is_period)
 

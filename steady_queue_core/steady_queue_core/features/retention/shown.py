@@ -7,19 +7,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...durations import in_words
-from ..shown_row import Row
+from ..shown_row import Parts
 
 
-def rows(job: Any, metadata: Any) -> Iterator[Row]:
-    """Yield how long a job is kept after its end, where it says so itself."""
+def kept(job: Any, metadata: Any) -> Parts:
+    """Return how long a job is kept after its end, where it says so itself."""
     periods = [("success", metadata.retention), ("failure", metadata.failure_retention)]
-    kept = ", ".join(
+    text = ", ".join(
         f"{in_words(period) if isinstance(period, timedelta) else period} after {end}"
         for end, period in periods
         if period is not None
     )
-    if kept:
-        yield Row("Kept", (kept,))
+    return (text,) if text else ()
 
 
 def events(job: Any, metadata: Any) -> Iterator[tuple[str, datetime | None]]:

@@ -16,5 +16,7 @@ def _is_instant(value: object) -> bool:
 class ScheduleFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: The slot of the schedule that the job was enqueued for, if its task takes a context.
     intended_time: datetime | None = fact(is_valid=_is_instant, is_shared=False)

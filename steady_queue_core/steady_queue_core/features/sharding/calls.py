@@ -29,6 +29,8 @@ class CallOptions(TypedDict, total=False):
 class ShardField:
     """What a task keeps."""
 
+    __slots__ = ()
+
     #: The key that decides about the shard of a call, or what computes it from the arguments;
     #: ``None``: that of its sharded backend.
     shard_key: Key | None = None

@@ -122,6 +122,8 @@ class TimeLimitFacts:
     """What a job keeps: how long an attempt may take, and how much longer if it does not end then,
     in seconds; ``None``: as its task or backend says."""
 
+    __slots__ = ()
+
     timeout: Timeout | None = fact(is_valid=is_timeout)
     timeout_grace: float | None = fact(is_valid=is_grace)
 
@@ -130,6 +132,8 @@ class TimeLimitFacts:
 class TimeLimitFields:
     """What a task keeps: how long an attempt may take, and how much longer if it does not end then;
     ``None``: the backend's ``timeout`` and ``timeout_grace``."""
+
+    __slots__ = ()
 
     timeout: Timeout | None = None
     timeout_grace: Grace | None = None

@@ -13,6 +13,8 @@ from .key import JobKey
 class UniqueFacts:
     """What a job keeps."""
 
+    __slots__ = ()
+
     #: The values of the job's unique key; see ``JobKey``.
     unique: tuple[Any, ...] | None = fact(
         is_valid=lambda value: JobKey.of(value) is not None, is_signed=False, is_shared=False

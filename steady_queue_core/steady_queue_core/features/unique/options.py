@@ -13,6 +13,7 @@ from django.db.models import Model
 from ...compat import InvalidTask, Task
 from ...configuration.errors import describe, suggest
 from ...durations import LONGEST
+from ..former import pickled_in
 from ..key_options import CallKey
 from ..keys import Key, checked_group
 from ..task_field import TaskField
@@ -151,6 +152,8 @@ class CallOptions(TaskOptions, total=False):
 class UniqueField:
     """What a task keeps."""
 
+    __slots__ = ()
+
     #: Which of its calls are one job; ``None``: none.
     unique: Unique | None = None
 
@@ -164,7 +167,6 @@ def _of_call(options: Mapping[str, Any], task: Task) -> Unique | None:
     return replace(known, key=checked_call_key(key, task.module_path))
 
 
-# Where processes of the release before look for them, which may read the same cache.
-Unique.__module__ = _Given.__module__ = "steady_queue_core.unique"
+pickled_in("steady_queue_core.unique", Unique, _Given)
 
 FIELD = TaskField("unique", checked_unique, _of_call)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...dialects.database import Database
 from ...dialects.portable import aware
-from ..shown_row import Row, To
+from ..shown_row import Parts, To
 from .key import JobKey
 
 
-def rows(job: Any, metadata: Any) -> Iterator[Row]:
-    """Yield the unique key of a job, and who has it if that is another one."""
+def unique_key(job: Any, metadata: Any) -> Parts:
+    """Return the unique key of a job, and who has it if that is another one."""
     key = metadata.unique_key
-    if key is not None:
-        yield Row("Unique key", (key.key, *_owner_of(key, job)))
+    return () if key is None else (key.key, *_owner_of(key, job))
 
 
-def _owner_of(key: JobKey, job: Any) -> tuple[Any, ...]:
+def _owner_of(key: JobKey, job: Any) -> Parts:
     keys = Database.of(job._state.db).unique_keys
     rows = keys.read({key.key})
     if not keys.holders(rows):

@@ -31,7 +31,8 @@ class Intake:
     """Takes in claimed jobs, in this order, which is that of the locks that are taken: cancelled,
     refused and unknown ones end; those that would lose their unique keys and start later go back;
     those with rate limits ask for their starts; unique keys that end at the start are freed; and
-    others that follow in their chains are claimed. Main thread only."""
+    others that follow in their chains are claimed. Of more jobs than there is room for, the late
+    ones are known only once most were sent away by their rates. Main thread only."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ from .thread_pool import Work
 
 class Lanes(Runs):
     """Has claimed jobs run, each in its lane, and collects their results. Main thread only, but for
-    what it inherits."""
+    ``log_stacks`` and what it inherits."""
 
     def __init__(
         self,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from ..fact import fact
 
 #: Most headers of a job, and most characters of a name and of all names and values together.
 MOST_HEADERS, LONGEST_NAME, MOST_CHARACTERS = 32, 128, 16_384
@@ -45,3 +48,18 @@ def are_headers(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderFacts:
+    """What a job keeps."""
+
+    __slots__ = ()
+
+    #: What middleware has given the job on its way.
+    headers: Mapping[str, str] = fact(is_valid=are_headers, default_factory=dict)
+
+    def carrying(self, headers: Mapping[str, str]) -> Self:
+        """Return these metadata with ``headers`` beside those that there are, or in their place.
+        Raises ``ValueError``."""
+        return replace(self, headers=checked_headers({**self.headers, **headers}))

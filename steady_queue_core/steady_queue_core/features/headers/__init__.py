@@ -1,0 +1,1 @@
+"""Headers: short texts by name that middleware gives a job."""

@@ -1,0 +1,1 @@
+"""Where pickles of tasks, which caches may hold, have their rate limits."""
