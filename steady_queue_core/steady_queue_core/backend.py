@@ -99,7 +99,7 @@ class SteadyQueueBackend(BackendSettings):
 
     def _admit(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         # Now, and not at the commit: then nobody is left who could try again.
-        self.require_room(calls)
+        require_room(calls, self)
         # What is added to a batch belongs in its transaction.
         later = [call.batch_id is None and self._waits_for_commit(call.task) for call in calls]
         if True not in later:
