@@ -12,7 +12,7 @@ from steady_queue_core import task
 from steady_queue_core.compat import InvalidTask, task_backends
 from steady_queue_core.features.time_limits.options import TimeLimit
 from steady_queue_core.models import Job
-from steady_queue_core.processes.worker.time_limits import time_limit_of
+from steady_queue_core.processes.worker.time_outs import time_limit_of
 from steady_queue_core.tasks.metadata import JobMetadata
 from steady_queue_core.testing import run_enqueued_tasks
 

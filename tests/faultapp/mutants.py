@@ -93,7 +93,7 @@ def _no_waiting_in_chains() -> None:
 
 def _no_heirs() -> None:
     """The permit of a chain ends with its first job."""
-    from steady_queue_core.processes.worker.heirs import Heirs
+    from steady_queue_core.processes.worker.held_jobs import Heirs
 
     replace(Heirs, "named", lambda self, outcomes, ended, held: outcomes)
 

@@ -17,8 +17,7 @@ from ..base.log_context import about_job
 from ..worker import outcomes
 from ..worker.attempt import Attempt, RunResult
 from ..worker.callbacks import with_callback
-from ..worker.time_limits import longest_of
-from ..worker.time_outs import given_up
+from ..worker.time_outs import given_up, longest_of
 
 logger = get_logger("steady_queue.supervisor")
 

@@ -21,8 +21,7 @@ from ..base.log_context import about_job
 from . import outcomes
 from .attempt import Attempt, RunResult
 from .refusals import StartClock, refusal_of
-from .time_limits import longest_of, time_limit_of
-from .time_outs import exceeded
+from .time_outs import exceeded, longest_of, time_limit_of
 from .unknown_tasks import UnknownTasks
 
 logger = get_logger("steady_queue.worker")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
 from ...features.retention.period import FOREVER, Period
@@ -71,9 +72,7 @@ def unsuccessful(
         started_at=claim.started_at or started_at,
         last_attempted_at=started_at,
         delay=pause or 0.0,
-        exception_class=failure.exception_class,
-        message=failure.message,
-        fingerprint=_fingerprint(claim, failure) if pause is None else None,
+        **_last_error(claim, failure, is_final=pause is None),
     )
 
 
@@ -106,8 +105,7 @@ def crashed(
         worker_ids=with_worker(claim.worker_ids, worker),
         started_at=claim.started_at or started_at,
         last_attempted_at=started_at,
-        exception_class=failure.exception_class,
-        message=failure.message,
+        **_last_error(claim, failure, is_final=False),
     )
 
 
@@ -121,9 +119,7 @@ def never_started(claim: ClaimedJob, failure: Failure) -> Outcome:
         errors=appended(claim.errors, failure),
         started_at=claim.started_at,
         last_attempted_at=claim.started_at,
-        exception_class=failure.exception_class,
-        message=failure.message,
-        fingerprint=_fingerprint(claim, failure),
+        **_last_error(claim, failure),
     )
 
 
@@ -147,9 +143,7 @@ def unreadable(
         errors=appended(None, failure, Attempted.of(1, started_at, None, worker)),
         started_at=started_at,
         last_attempted_at=started_at,
-        exception_class=failure.exception_class,
-        message=failure.message,
-        fingerprint=_fingerprint(claim, failure),
+        **_last_error(claim, failure),
     )
 
 
@@ -168,8 +162,11 @@ def released(claim: ClaimedJob) -> Outcome:
     )
 
 
-def _fingerprint(claim: ClaimedJob, failure: Failure) -> str:
-    return fingerprint_of(failure.exception_class, failure.message, claim.task_path)
+def _last_error(claim: ClaimedJob, failure: Failure, *, is_final: bool = True) -> dict[str, Any]:
+    """Return what an outcome says of the error of its attempt; failures of jobs have prints."""
+    name, message = failure.exception_class, failure.message
+    fingerprint = fingerprint_of(name, message, claim.task_path) if is_final else None
+    return {"exception_class": name, "message": message, "fingerprint": fingerprint}
 
 
 def kept(outcome: Outcome, metadata: JobMetadata, usual: timedelta | None) -> Outcome:

@@ -28,7 +28,7 @@ from ...timezones import from_utc
 from . import unknown_tasks
 from .call_arguments import CallArguments
 from .retry_delay import backoff_delay
-from .time_limits import time_limit_of
+from .time_outs import time_limit_of
 
 if TYPE_CHECKING:
     from ...backend import SteadyQueueBackend

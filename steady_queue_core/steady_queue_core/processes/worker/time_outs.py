@@ -1,4 +1,4 @@
-"""Attempts that may take a limited time: who is told to end, and who has not ended then."""
+"""Attempts that may take a limited time: how long, who is told to end, and who has not ended."""
 
 from __future__ import annotations
 
@@ -6,18 +6,45 @@ import math
 import time
 from collections.abc import Callable
 from threading import Condition, Thread
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...compat import Task
 from ...dialects import ClaimedJob
 from ...errors import TaskCancelled, TaskTimeout
-from ...features.time_limits.options import TimeLimit
+from ...features.time_limits.options import TimeLimit, time_limit
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
+from ...tasks.metadata import NONE, JobMetadata
+
+if TYPE_CHECKING:
+    from ...backend import SteadyQueueBackend
 
 logger = get_logger("steady_queue.worker")
 
 #: Seconds between two looks at a job that is not to be blamed for its delay.
 DELAY = 0.5
+
+
+def time_limit_of(claim: ClaimedJob, task: Task, backend: SteadyQueueBackend) -> TimeLimit | None:
+    """Return the limit that the call, the task or the backend sets, the first of these that does;
+    ``None``: the attempt may take any time."""
+    of_task, settings = getattr(task, "timeout", None), backend.settings
+    # Most jobs have no metadata, and most tasks no time-out.
+    if claim.metadata is None and of_task is None and settings.timeout is None:
+        return None
+    limit = longest_of(claim, task, backend)
+    return None if limit.timeout == math.inf else limit
+
+
+def longest_of(claim: ClaimedJob, task: Task, backend: SteadyQueueBackend) -> TimeLimit:
+    """Return the same limit, an infinite one if the attempt may take any time: it may be told to
+    end for other reasons."""
+    of_task, settings = getattr(task, "timeout", None), backend.settings
+    of_call = NONE if claim.metadata is None else JobMetadata.read(claim.metadata)
+    return time_limit(
+        [of_call.timeout, of_task, settings.timeout],
+        [of_call.timeout_grace, getattr(task, "timeout_grace", None), settings.timeout_grace],
+    )
 
 
 class Timed(NamedTuple):
