@@ -52,7 +52,8 @@ def _no_token_check() -> None:
         rows = ClaimedExecution.objects.filter(pk__in=ids)
         tokens = dict(rows.values_list("pk", "token"))
         adopted = [
-            outcome.replace(token=tokens.get(outcome.job_id, outcome.token)) for outcome in outcomes
+            outcome._replace(token=tokens.get(outcome.job_id, outcome.token))
+            for outcome in outcomes
         ]
         return original(cursor, adopted)
 

@@ -74,12 +74,12 @@ def _calls_are_stored_apart() -> None:
     """Calls that are enqueued at once are stored one after the other."""
     from steady_queue_core.backend import SteadyQueueBackend
 
-    original = SteadyQueueBackend._store
+    original = SteadyQueueBackend.insert
 
-    def store(self: Any, calls: Any) -> Any:
+    def insert(self: Any, calls: Any) -> Any:
         return [stored for call in calls for stored in original(self, [call])]
 
-    replace(SteadyQueueBackend, "_store", store)
+    replace(SteadyQueueBackend, "insert", insert)
 
 
 def _nothing_is_set_aside() -> None:
