@@ -267,6 +267,26 @@ def test_damaged_jobs_are_listed_and_shown_as_far_as_they_can_be() -> None:
     assert (damaged.code, damaged.err) == (1, f"The row of job {results[1].id} is damaged.\n")
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "damage", ["expires_at = x'00ff'", "job_id = 'abc'", "job_id = CAST(x'ff' AS TEXT)"]
+)
+def test_a_damaged_row_of_a_feature_hides_nothing_else_of_its_job(damage: str) -> None:
+    from django.db import connection
+
+    results = [send.using(unique=True, retention="forever").enqueue(), send.enqueue()]
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA defer_foreign_keys = ON")
+        cursor.execute(f"UPDATE steady_queue_unique_keys SET {damage}")
+    told = invoke("show", *[each.id for each in results])
+    assert told.code == 0
+    assert "unique key:      (its row is damaged)" in told.out
+    assert "kept:            forever after success" in told.out
+    assert f"Job {results[1].id}: " in told.out
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM steady_queue_unique_keys")
+
+
 @on_two_databases
 def test_of_several_databases_one_has_to_be_chosen_to_go_on(other: str, settings: Any) -> None:
     one, another = tasks("default"), tasks(other)
