@@ -23,6 +23,7 @@ from steady_queue_core.conformance.expiry import ExpiryCases
 from steady_queue_core.conformance.isolation import IsolationCases
 from steady_queue_core.conformance.permits import PermitCases
 from steady_queue_core.conformance.retention import RetentionCases
+from steady_queue_core.conformance.semaphores import SemaphoreCases
 from steady_queue_core.conformance.sequels import SequelCases
 from steady_queue_core.conformance.settle import SettleCases
 from steady_queue_core.conformance.settle_and_claim import SettleAndClaimCases
@@ -39,7 +40,8 @@ from .poolers import pgbouncer
 
 #: How sessions begin, wait for each other, are handed over and end.
 SESSIONS = (
-    TransactionCases, ErrorCases, ClaimSharingCases, PermitCases, WakeupCases, IsolationCases,
+    TransactionCases, ErrorCases, ClaimSharingCases, PermitCases, SemaphoreCases, WakeupCases,
+    IsolationCases,
 )  # fmt: skip
 #: Where instants are given, stored, compared and read, by SQL or by the ORM.
 INSTANTS = (
@@ -63,8 +65,8 @@ class TestPostgresConformance(PostgresCase, DialectConformance, TransactionTestC
 
 class Configured(
     PostgresCase, TransactionCases, ErrorCases, EnqueueCases, ClaimCases, ClaimSharingCases,
-    SettleCases, SettleAndClaimCases, SettleMembersCases, DispatchCases, PermitCases, WakeupCases,
-    IsolationCases,
+    SettleCases, SettleAndClaimCases, SettleMembersCases, DispatchCases, PermitCases,
+    SemaphoreCases, WakeupCases, IsolationCases,
 ):  # fmt: skip
     """With an alias of its own for the same database: the cases that sessions matter to."""
 
