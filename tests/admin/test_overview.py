@@ -154,7 +154,7 @@ def test_the_page_tells_all_by_few_queries(using: str, garden: Garden) -> None:
     assert re.search(r"queue1 paused for \d+ m?s 2 ", page.text)
     assert re.search(r"t0 \d+ \d\.\d% 0% 100 ms ", page.text)
     assert "worker-1 (pid 17 on web-1)" in page
-    assert re.search(r"daily noop \d+ (h|min)", page.text)
+    assert re.search(r"daily noop \d+ (d|h|min|s|ms)\b", page.text)
 
 
 @on_every_database
